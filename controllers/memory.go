@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/queueworker/operator/api/v1alpha1"
+)
+
+// memory is what is remembered between two looks at a QueueWorker. All of it
+// may be lost: it only saves requests.
+type memory struct {
+	mu       sync.Mutex
+	byWorker map[types.NamespacedName]*known
+}
+
+// known is what is remembered of one QueueWorker. Only one goroutine at a time
+// handles a QueueWorker, so it needs no lock.
+type known struct {
+	reported      reported
+	deployment    written
+	held          written // the Deployment while its wanted form is refused
+	budget        written
+	statusWritten time.Time
+
+	judged judged
+	trial  written // wanted is its name
+
+	looked    bool // at its pods, by this process
+	lastDrain *v1alpha1.LastDrain
+	lastKill  *v1alpha1.LastKill
+}
+
+// written is what is remembered of one object after a write.
+type written struct {
+	object  client.Object // as the API server returned it, until the cache has it
+	wanted  string        // digest of what was applied
+	owned   string        // digest of what was owned afterwards
+	refused *refusal      // the answer to wanted, when it was refused
+}
+
+// reported is the status that was written last, until the cache has it.
+type reported struct {
+	uid     types.UID
+	version string // the QueueWorker's resource version with that status
+	status  *v1alpha1.QueueWorkerStatus
+}
+
+// on puts the status onto a QueueWorker from a cache that lags behind. The rest
+// of it is still as it was: a status is written only onto what was read.
+func (r *reported) on(cached *v1alpha1.QueueWorker) *v1alpha1.QueueWorker {
+	if r.status == nil {
+		return cached
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, r.version)
+	if err != nil || order >= 0 || cached.UID != r.uid {
+		*r = reported{}
+		return cached
+	}
+	cached.ResourceVersion, cached.Status = r.version, *r.status.DeepCopy()
+	return cached
+}
+
+func newMemory() *memory { return &memory{byWorker: map[types.NamespacedName]*known{}} }
+
+func (m *memory) of(name types.NamespacedName) *known {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.byWorker[name]
+	if k == nil {
+		k = &known{}
+		m.byWorker[name] = k
+	}
+	return k
+}
+
+func (m *memory) forget(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byWorker, name)
+}
+
+// newest is the cached object, or the one that was written after it where the
+// cache lags behind: deciding on what one has just changed would write it again.
+func newest[T client.Object](w *written, cached T) T {
+	kept, ok := w.object.(T)
+	if !ok {
+		return cached
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), kept.GetResourceVersion())
+	if err != nil || order >= 0 || cached.GetUID() != kept.GetUID() {
+		w.object = nil
+		return cached
+	}
+	return kept
+}

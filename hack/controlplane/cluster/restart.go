@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/queueworker/operator/hack/controlplane/binaries"
+)
+
+// ErrForeign is returned for what must not be done to a cluster that this package did not start.
+var ErrForeign = errors.New("this is the cluster of QW_TEST_KUBECONFIG: it is not ours to stop or restart")
+
+// KillAPIServer kills the API server as a crash would and returns when it is gone. Everything else keeps running, and its port stays reserved.
+func (c *Cluster) KillAPIServer() error {
+	if c.foreign {
+		return ErrForeign
+	}
+	c.mu.Lock()
+	i := slices.IndexFunc(c.processes, func(p *process) bool { return p.name == binaries.APIServer })
+	if i < 0 {
+		c.mu.Unlock()
+		return errors.New("the API server is not running")
+	}
+	p := c.processes[i]
+	c.processes = slices.Delete(c.processes, i, i+1)
+	c.mu.Unlock()
+	p.kill()
+	return nil
+}
+
+// StartAPIServer starts a killed API server again, with the same address, keys and data, and returns when it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	if c.foreign {
+		return ErrForeign
+	}
+	return c.run(ctx, c.apiServer())
+}
+
+// RestartAPIServer kills the API server and starts it again.
+func (c *Cluster) RestartAPIServer(ctx context.Context) error {
+	return errors.Join(c.KillAPIServer(), c.StartAPIServer(ctx))
+}

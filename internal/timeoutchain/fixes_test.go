@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeoutchain
+
+import "testing"
+
+// onSQS is a chain whose reservation may not be raised above 43200.
+func onSQS(change func(*Chain)) Chain {
+	return with(textbook(), func(c *Chain) { c.Driver, c.Grace, c.GraceCap = SQS, Value{}, Of(MaxSeconds) }, change)
+}
+
+// Where the usual fix does not do, the next one is told.
+func TestNextFix(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, rule string
+		chain      Chain
+		want       string
+	}{
+		{"a job of its own number", "job-timeout-unbounded", with(genericChain(), func(c *Chain) { c.Driver, c.Job, c.RetryAfter = SQS, Of(0), Value{} }), "set jobSeconds to 60"},
+		{"a job that outlasts the calls", "job-timeout-unbounded", with(genericChain(), func(c *Chain) { c.Driver, c.Job, c.RetryAfter, c.HTTP = SQS, Of(0), Value{}, Of(70) }), "set jobSeconds to 75"},
+		{"a job that outlasts the sleep", "job-timeout-unbounded", with(textbook(), func(c *Chain) { c.Job, c.Worker.Sleep = Of(0), Of(100) }), "set jobSeconds to 101 and retryAfterSeconds to 106"},
+		{"a job that outlasts the rest", "job-timeout-unbounded", with(textbook(), func(c *Chain) { c.Job, c.Worker.Rest = Of(0), Of(100) }), "set jobSeconds to 101 and retryAfterSeconds to 106"},
+
+		{"past a call that is too long for SQS", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43180), Value{} }), "set retryAfterSeconds to 43185"},
+		{"as close to SQS's limit as it goes", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43199), Value{} }), "set retryAfterSeconds to 43200"},
+		{"no number does", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43200), Value{} }), retryAfterMissing.Doc.Remedy},
+
+		{"a long hook", "grace-missing", with(genericChain(), func(c *Chain) { c.Job, c.RetryAfter, c.Grace, c.BeforeStop = Of(0), Value{}, Value{}, Of(5000) }), "set terminationGracePeriodSeconds to 5021"},
+
+		{"G follows J", "http-not-below-job", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.HTTP, c.Grace = OutlastsJob, Of(40), Of(45) }), "set jobSeconds to 45 and terminationGracePeriodSeconds to 86"},
+		{"another fault stays", "http-not-below-job", with(textbook(), func(c *Chain) { c.HTTP, c.Worker.Sleep = Of(30), Of(100) }), "set jobSeconds to 35"},
+		{"J just above H", "http-not-below-job", onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43198), Of(43190), Of(43200) }), "set jobSeconds to 43199"},
+		{"a shorter call", "http-not-below-job", onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43199), Of(43190), Of(43200) }), "set httpSeconds to 43185"},
+		{"a shorter call of several", "http-not-below-job", onSQS(func(c *Chain) {
+			c.HTTP, c.HTTPAttempts, c.HTTPRetryDelay, c.Job, c.RetryAfter = Of(21600), Of(2), Of(3), Of(43190), Of(43200)
+		}), "set httpSeconds to 21591"},
+		{"a shorter call, no connect limit", "http-not-below-job", onSQS(func(c *Chain) {
+			c.HTTP, c.HTTPConnect, c.Job, c.RetryAfter = Of(43199), Of(43186), Of(43190), Of(43200)
+		}), "set httpSeconds to 43185 and leave httpConnectSeconds out"},
+
+		{"G follows R", "job-not-below-retry-after", with(textbook(), func(c *Chain) {
+			c.Job, c.RetryAfter, c.Grace, c.HTTP, c.HTTPConnect = Of(60), Of(50), Of(65), Value{}, Value{}
+		}), "set retryAfterSeconds to 65 and terminationGracePeriodSeconds to 70"},
+		{"R just above J", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43199), Of(43190) }), "set retryAfterSeconds to 43200"},
+		{"a shorter job", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43200), Of(43190) }), "set jobSeconds to 43185"},
+		{"a job just below R", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter, c.HTTP = Of(43200), Of(43190), Of(43188) }), "set jobSeconds to 43189"},
+
+		{"a grace of more than a year", "retry-after-not-below-grace", with(textbook(), func(c *Chain) { c.RetryAfter = Of(MaxSeconds) }), "leave terminationGracePeriodSeconds out"},
+		{"no grace is long enough", "retry-after-not-below-grace", with(textbook(), func(c *Chain) { c.RetryAfter, c.GraceOutlasts = Of(MaxSeconds), OutlastsJob }), retryAfterNotBelowGrace.Doc.Remedy},
+		{"a drain of more than a year", "drain-exceeds-grace", with(textbook(), func(c *Chain) { c.RetryAfter, c.BeforeStop = Of(MaxSeconds-90), Of(MaxSeconds) }), "leave terminationGracePeriodSeconds out"},
+		{"the longest grace", "retry-after-not-below-grace", with(textbook(), func(c *Chain) { c.RetryAfter = Of(MaxSeconds - Margin) }), "set terminationGracePeriodSeconds to 31536000"},
+		{"a call is longer than the margin", "drain-exceeds-grace", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.Grace = OutlastsJob, Of(30) }), "set terminationGracePeriodSeconds to 51"},
+		{"no call", "drain-exceeds-grace", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.Grace, c.HTTP = OutlastsJob, Of(30), Value{} }), "set terminationGracePeriodSeconds to 35"},
+
+		{"a grace that outlasts the job only", "thin-margin", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.Grace, c.HTTP = OutlastsJob, Of(34), Value{} }), "set terminationGracePeriodSeconds to 35"},
+		{"J down where R cannot go up", "thin-margin", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43197), Of(43200) }), "set jobSeconds to 43195"},
+		{"C down where J cannot go up", "thin-margin", with(onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43192), Of(43195), Of(43200) }), func(c *Chain) { c.HTTPAttempts = Of(1) }), "set jobSeconds to 43197"},
+
+		{"tries for every step", "retries-unbounded", with(textbook(), func(c *Chain) { c.Tries, c.Backoff = Of(0), []int64{1, 2, 3} }), "set tries to 4"},
+		{"tries for no step", "retries-unbounded", with(textbook(), func(c *Chain) { c.Tries, c.Backoff = Of(0), nil }), "set tries to 3"},
+		{"the key's life allows one run", "retries-unbounded", with(textbook(), func(c *Chain) { c.Tries, c.ProviderKeyTTL = Of(0), Of(100) }), "set tries to 1"},
+
+		{"a pause of a year", "backoff-exceeds-retention", with(textbook(), func(c *Chain) { c.Backoff, c.MessageRetention = []int64{MaxSeconds - 4}, Of(60) }), "leave messageRetentionSeconds out"},
+		{"the longest retention", "backoff-exceeds-retention", with(textbook(), func(c *Chain) { c.Backoff, c.MessageRetention = []int64{MaxSeconds - Margin}, Of(60) }), "set messageRetentionSeconds to 31536000"},
+
+		{"a job that is too long for SQS", "driver-limit", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43206), Of(43210) }), "set retryAfterSeconds to 43200 and jobSeconds to 43195"},
+		{"a pause that is too long for SQS", "driver-limit", onSQS(func(c *Chain) { c.Backoff = []int64{43201} }), "keep every step of backoffSeconds at or below 43200"},
+
+		{"a window of more than a year", "key-ttl-below-retry-window", with(textbook(), func(c *Chain) { c.RetryUntil, c.ProviderKeyTTL = Of(MaxSeconds), Of(60) }), "leave providerKeyTTLSeconds out"},
+		{"a lock of more than a year", "overlap-lock-shorter-than-job", with(textbook(), func(c *Chain) {
+			c.Job, c.RetryAfter, c.Grace, c.OverlapExpireAfter = Of(MaxSeconds), Value{}, Value{}, Of(60)
+		}), "set overlapExpireAfterSeconds to 0"},
+		{"a unique lock of more than a year", "unique-lock-shorter-than-retries", with(textbook(), func(c *Chain) { c.RetryUntil, c.UniqueFor = Of(MaxSeconds), Of(60) }), "set uniqueForSeconds to 0"},
+		{"a probe of more than a year", "liveness-kills-early", with(textbook(), func(c *Chain) { c.Job, c.BeforeStop, c.Pod.LivenessGrace = Of(MaxSeconds), Of(1), Of(60) }), "leave livenessProbe.terminationGracePeriodSeconds out"},
+
+		{"a job below their R", "shared-queue-shorter-reservation", sharing(Poller{Name: "b", Job: Of(5), RetryAfter: Of(29)}), "set jobSeconds to 24"},
+		{"a job just below their R", "shared-queue-shorter-reservation", sharing(Poller{Name: "b", Job: Of(5), RetryAfter: Of(22)}), "set jobSeconds to 21"},
+		{"no job is short enough", "shared-queue-shorter-reservation", sharing(Poller{Name: "b", Job: Of(5), RetryAfter: Of(21)}), sharedQueueShorterReservation.Doc.Remedy},
+
+		{"no memory is small enough", "memory-over-container-limit", with(textbook(), func(c *Chain) { c.Pod.MemoryLimitBytes = Of(1 << 20) }), memoryOverContainerLimit.Doc.Remedy},
+		{"memory of one process", "memory-over-container-limit", with(textbook(), func(c *Chain) { c.Pod.MemoryLimitBytes = Of(2 << 20) }), "raise the memory limit above 128 Mi or set memoryMegabytes to 1"},
+		{"memory of two processes", "memory-over-container-limit", with(horizonChain(), func(c *Chain) {
+			c.Worker.MemoryMegabytes, c.Worker.Processes, c.Pod.MemoryLimitBytes = Of(64), Of(2), Of(101<<20)
+		}), "raise the memory limit above 128 Mi or set memoryMegabytes to 50"},
+
+		{"C as J allows", "http-timeout-missing", with(textbook(), func(c *Chain) { c.HTTP = Value{} }), "set httpSeconds to the longest timeout of any client that the job uses, at most 25"},
+		{"C of several attempts", "http-timeout-missing", with(textbook(), func(c *Chain) {
+			c.HTTP, c.HTTPConnect, c.HTTPAttempts, c.HTTPRetryDelay = Value{}, Value{}, Of(2), Of(3)
+		}), "set httpSeconds to the longest timeout of any client that the job uses, at most 11"},
+		{"C of a short job", "http-timeout-missing", with(textbook(), func(c *Chain) { c.HTTP, c.HTTPConnect, c.Job, c.Worker.Sleep = Value{}, Value{}, Of(5), Of(3) }), "set httpSeconds to the longest timeout of any client that the job uses, at most 1"},
+		{"C of a job without a limit", "http-timeout-missing", with(genericChain(), func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Value{}, Of(0), Value{} }), "set httpSeconds to the longest timeout of any client that the job uses, at most 30"},
+
+		{"a provider that leaves time to answer", "provider-timeout-not-below-http", with(fenced(), func(c *Chain) { c.HTTP, c.HTTPConnect = Of(4), Of(1) }), "set timeoutSeconds of stripe to 1"},
+		{"a call that leaves time for the provider", "provider-timeout-not-below-http", with(fenced(), func(c *Chain) { c.HTTP, c.HTTPConnect, c.Providers[0].Timeout = Of(3), Of(1), Of(1) }), "set httpSeconds to 4"},
+		{"the statements take it all", "provider-timeout-not-below-http", with(fenced(), func(c *Chain) {
+			c.HTTP, c.HTTPConnect, c.Providers[0].Timeout, c.Providers[0].StatementBudget = Of(5), Of(1), Value{}, Of(9)
+		}), "set httpSeconds to 20"},
+		{"a key for less than a year", "key-ttl-too-short-to-resend", with(fenced(), func(c *Chain) { c.Providers[0].InFlight, c.Providers[0].KeyTTL = Of(MaxSeconds), Of(500) }), "leave keyTTLSeconds of stripe out"},
+		{"only the found provider", "in-flight-too-short", with(fenced(), func(c *Chain) {
+			c.Providers = append(c.Providers, Provider{Name: "bank", InFlight: Of(46)})
+		}), "set maxInFlightSeconds of bank to 47"},
+	} {
+		t.Run(tc.rule+"/"+tc.name, func(t *testing.T) {
+			t.Parallel()
+			found := false
+			for _, f := range Check(tc.chain) {
+				if f.Rule != tc.rule {
+					continue
+				}
+				found = true
+				if got := f.Fix.String(); got != tc.want {
+					t.Errorf("%s\nis told: %s\nwant:    %s", f.Problem, got, tc.want)
+				}
+			}
+			if !found {
+				t.Errorf("no finding; there are %v", ids(Check(tc.chain)))
+			}
+		})
+	}
+}

@@ -1,0 +1,12 @@
+<?php
+
+namespace App\Jobs;
+
+/** Fails every time. */
+class Fails extends Job
+{
+    protected function run(): void
+    {
+        throw new \RuntimeException("this job always fails");
+    }
+}

@@ -1,0 +1,12 @@
+<?php
+
+if (getenv('APP_NO_PCNTL')) {
+    require __DIR__.'/no-pcntl.php';
+}
+
+$app = new Illuminate\Foundation\Application(dirname(__DIR__));
+
+$app->singleton(Illuminate\Contracts\Console\Kernel::class, App\Console\Kernel::class);
+$app->singleton(Illuminate\Contracts\Debug\ExceptionHandler::class, App\Exceptions\Handler::class);
+
+return $app;

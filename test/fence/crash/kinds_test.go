@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kind is a provider of docs/fence.md: what it offers, and what is declared.
+type kind struct {
+	name              string
+	keys              bool // repeated keys get the first answer
+	storesErrors      bool
+	errorsMeanNothing bool // an error is never behind an effect
+	declared          string
+	parks             bool // an unknown outcome may end with a person
+}
+
+const (
+	keyed  = "keyHeader: Idempotency-Key, keyTTLSeconds: 86400, "
+	lookup = `lookup: {path: '/lookup?run={key}', succeeded: 'body.state == "booked"', refused: 'body.state == "failed"', absent: 'body.state == "none"', providerId: body.id}`
+	lag    = ", lookupLagSeconds: 60"
+)
+
+var kinds = []kind{
+	{"results-and-errors", true, true, false, keyed + "storesErrors: true", false},
+	{"results-and-errors-asked", true, true, false, keyed + "storesErrors: true, " + lookup + lag, false},
+	{"successes", true, false, true, keyed + "actsOn5xx: false", false},
+	{"successes-asked", true, false, true, keyed + "actsOn5xx: false, " + lookup + lag, false},
+	{"keys-that-do-not-protect", true, false, false, keyed + "actsOn5xx: true", true},
+	{"asked", false, false, false, lookup + lag, false},
+	{"asked-lag-not-declared", false, false, false, lookup, true},
+	{"nothing", false, false, false, "keyHeader: ''", true},
+}
+
+func kindOf(name string) kind {
+	for _, k := range kinds {
+		if k.name == name {
+			return k
+		}
+	}
+	return kind{}
+}
+
+// configuration of a fence: one second to send, one to wait for a reply. Time
+// that is longer is made to pass in the table.
+func configuration(driver, dsnFile, bank string) string {
+	var providers strings.Builder
+	for _, k := range kinds {
+		fmt.Fprintf(&providers, "- {name: %[1]s, url: %[2]q, timeoutSeconds: 1, maxInFlightSeconds: 31, didNotAct: [429], %[3]s}\n", k.name, bank+"/"+k.name, k.declared)
+	}
+	return fmt.Sprintf(`apiVersion: config.queueworker.dev/v1alpha1
+kind: FenceConfig
+bindAddress: 127.0.0.1:0
+statusAddress: 127.0.0.1:0
+httpSeconds: 4
+store: {driver: %s, dsnFile: %s}
+retention: {doneSeconds: 604800}
+upkeep: {everySeconds: 86400}
+providers:
+%s`, driver, dsnFile, providers.String())
+}

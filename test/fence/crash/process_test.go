@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/queueworker/operator/test/fence/servers"
+)
+
+// sidecar is one place for a fence: its way to the database and, most of the
+// time, a process. It belongs to one run at a time.
+type sidecar struct {
+	id     string
+	config string
+	points string
+	way    *servers.Proxy
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+	url string
+}
+
+// newSidecar writes the configuration; no process runs yet.
+func newSidecar(h *harness, db *database, id int) (*sidecar, error) {
+	way, err := servers.NewProxy(db.server.Addr())
+	if err != nil {
+		return nil, err
+	}
+	s := &sidecar{id: strconv.Itoa(id), points: h.points.URL, way: way}
+	dsn := filepath.Join(h.dir, "dsn-"+s.id)
+	s.config = filepath.Join(h.dir, "fence-"+s.id+".yaml")
+	through := strings.Replace(db.server.DSN, strconv.Itoa(db.server.Port), strconv.Itoa(way.Port()), 1)
+	return s, errors.Join(os.WriteFile(dsn, []byte(through), 0o600),
+		os.WriteFile(s.config, []byte(configuration(db.driver, dsn, h.bank.URL)), 0o600))
+}
+
+// serve starts a process if none runs, and returns its URL.
+func (s *sidecar) serve(binary string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil {
+		return s.url, nil
+	}
+	cmd := exec.Command(binary, "-config", s.config)
+	cmd.Env = append(os.Environ(), "FENCE_POINTS="+s.points+"/"+s.id)
+	output, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return "", err
+	}
+	lines := bufio.NewScanner(output)
+	var log strings.Builder
+	for lines.Scan() {
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "the fence serves" {
+			s.cmd, s.url = cmd, "http://"+line.Address
+			go func() { _, _ = io.Copy(io.Discard, output) }()
+			return s.url, nil
+		}
+		log.WriteString(lines.Text() + "\n")
+	}
+	return "", fmt.Errorf("the fence ended before it served: %w\n%s", cmd.Wait(), log.String())
+}
+
+// kill is SIGKILL.
+func (s *sidecar) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	s.cmd, s.url = nil, ""
+}

@@ -1,0 +1,3 @@
+<?php
+
+return new Illuminate\Foundation\Application(dirname(__DIR__));

@@ -165,6 +165,7 @@ func begun(t *testing.T) (*shop, *v1alpha1.QueueWorker) {
 	t.Helper()
 	s := newShop(t, onRedis)
 	qw := s.queueWorker("preflight", 2, limits{job: 30, retryAfter: 90})
+	qw.Spec.Preflight = v1alpha1.Preflight{} // the default enforces
 	deployed(t, qw)
 	mustKubectl(t, "wait", "qw/"+qw.Name, "--for=condition=Ready", "--timeout=120s")
 	passed := reached(t, qw, v1alpha1.ConditionPreflightPassed, v1alpha1.ReasonPreflightPassed)

@@ -20,6 +20,10 @@ type Dialect struct {
 	// Hidden keeps the planner from using a column's index: a guard's row must
 	// be found by its key, however few rows are in the wanted state.
 	Hidden func(column string) string
+	// First is the number of a key's first attempt, 1, as a claim's INSERT has
+	// it. Where no conflict clause names the key's index it does, so that a
+	// claim fails once that is gone. Empty: 1.
+	First  string
 	Claim  func(insert, columns, readAt string, t Table, d Dialect) string // see Store.Claim
 	Forget func(where string, limit string, t Table, d Dialect) string
 }

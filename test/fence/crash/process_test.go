@@ -32,17 +32,14 @@ type sidecar struct {
 }
 
 // newSidecar writes the configuration; no process runs yet.
-func newSidecar(h *harness, db *database, id int) (*sidecar, error) {
+func newSidecar(h *harness, db *database, id, config string) (*sidecar, error) {
 	way, err := servers.NewProxy(db.server.Addr())
 	if err != nil {
 		return nil, err
 	}
-	s := &sidecar{id: strconv.Itoa(id), points: h.points.URL, way: way}
-	dsn := filepath.Join(h.dir, "dsn-"+s.id)
-	s.config = filepath.Join(h.dir, "fence-"+s.id+".yaml")
+	s := &sidecar{id: id, points: h.points.URL, way: way, config: filepath.Join(h.dir, "fence-"+id+".yaml")}
 	through := strings.Replace(db.server.DSN, strconv.Itoa(db.server.Port), strconv.Itoa(way.Port()), 1)
-	return s, errors.Join(os.WriteFile(dsn, []byte(through), 0o600),
-		os.WriteFile(s.config, []byte(configuration(db.driver, dsn, h.bank.URL)), 0o600))
+	return s, errors.Join(os.WriteFile(filepath.Join(h.dir, "dsn-"+id), []byte(through), 0o600), os.WriteFile(s.config, []byte(config), 0o600))
 }
 
 // serve starts a process if none runs, and returns its URL.

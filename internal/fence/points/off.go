@@ -5,6 +5,8 @@
 package points
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"time"
 
@@ -22,6 +24,11 @@ func Asker(s fence.Sender) fence.Sender { return s }
 
 // Every returns the pause as it is.
 func Every(d time.Duration) time.Duration { return d }
+
+// Dial returns the function as it is.
+func Dial(f func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return f
+}
 
 // Transport returns the transport as it is.
 func Transport(t http.RoundTripper) http.RoundTripper { return t }

@@ -5,12 +5,15 @@
 package points
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,8 +78,8 @@ func (a asker) LookUp(ctx context.Context, row fence.Step) fence.Lookup {
 	return a.Sender.LookUp(context.WithValue(ctx, whose{}, ofUpkeep), row)
 }
 
-// Every makes the upkeep's rounds come ten times as often.
-func Every(d time.Duration) time.Duration { return d / 10 }
+// Every makes the upkeep's rounds come twenty times as often.
+func Every(d time.Duration) time.Duration { return d / 20 }
 
 type store struct {
 	fence.Store
@@ -104,6 +107,33 @@ func (s store) Read(ctx context.Context, key fence.Key) (fence.Row, error) {
 	return row, err
 }
 
+// Dial marks the moment at which a request is on the wire. A transport's own
+// trace comes earlier: the request may still be in a buffer of its own.
+func Dial(f func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := f(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return conn{c}, nil
+	}
+}
+
+type conn struct{ net.Conn }
+
+// headerPoint carries run and point of a request to its connection.
+const headerPoint = "X-Point"
+
+func (c conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if _, rest, found := bytes.Cut(b, []byte("\r\n"+headerPoint+": ")); found && err == nil {
+		line, _, _ := bytes.Cut(rest, []byte("\r\n"))
+		run, name, _ := strings.Cut(string(line), " ")
+		at(run, name+" written")
+	}
+	return n, err
+}
+
 // Transport marks the way of a request and of its reply.
 func Transport(t http.RoundTripper) http.RoundTripper { return transport{t} }
 
@@ -117,15 +147,14 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	by, _ := r.Context().Value(whose{}).(string)
 	at(run, by+"before "+name)
-	trace := &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) {
-		if info.Err == nil {
-			at(run, by+name+" written")
-		}
-	}}
+	trace := &httptrace.ClientTrace{}
 	if name == "send" {
 		trace.GotConn = func(httptrace.GotConnInfo) { at(run, "connected") }
 	}
-	response, err := t.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+	r.Header = r.Header.Clone()
+	r.Header.Set(headerPoint, run+" "+by+name)
+	response, err := t.RoundTripper.RoundTrip(r)
 	at(run, by+"after "+name)
 	if err == nil {
 		response.Body = &body{ReadCloser: response.Body, end: func() { at(run, by+name+" read") }}

@@ -101,14 +101,17 @@ func beginnings() []cell {
 	return all
 }
 
-// quietCells are runs without a fault, to learn which points there are.
+// quietCells are runs without a fault, to learn which points there are. Where a
+// second copy brings no new ones, it is left out.
 func quietCells(databases int) []cell {
 	var cells []cell
 	for _, c := range beginnings() {
 		for c.store = range databases {
 			for c.copies = 1; c.copies <= 2; c.copies++ {
 				c.fault = none
-				cells = append(cells, c)
+				if c.way == calls || c.copies == 1 {
+					cells = append(cells, c)
+				}
 			}
 		}
 	}
@@ -125,6 +128,10 @@ func cellsOf(runs []*run) []cell {
 				c := from.cell
 				c.point, c.fault, c.orphan = point, f, orphan
 				cells = append(cells, c)
+				if c.way != calls {
+					c.copies = 2
+					cells = append(cells, c)
+				}
 			}
 		}
 		for _, point := range slices.Sorted(maps.Keys(from.points)) {

@@ -62,7 +62,7 @@ func (r *run) hold(ctx context.Context, s *sidecar, token string, until time.Tim
 		return told{}, errors.New("I7: one grant for two attempts")
 	case c.effects > 0 || c.open > 0:
 		return told{}, fmt.Errorf("I4: granted with %d effects and %d holders at work", c.effects, c.open)
-	case as == diesBefore || ctx.Err() != nil || time.Now().After(until):
+	case as == diesBefore || killed(ctx) || time.Now().After(until):
 		return told{}, nil
 	case as == declines:
 		_, err := r.ask(ctx, s, "release", map[string]string{"token": token})
@@ -146,11 +146,20 @@ func (r *run) ask(ctx context.Context, s *sidecar, ending string, says map[strin
 		if err != nil {
 			return a, err
 		}
-		if a = r.post(ctx, base+path, body); ctx.Err() != nil || a.status != 0 && a.status != http.StatusServiceUnavailable {
+		if a = r.post(ctx, base+path, body); killed(ctx) || a.status != 0 && a.status != http.StatusServiceUnavailable {
 			break
 		}
 	}
 	return a, nil
+}
+
+func killed(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // post returns an empty answer where there was none.

@@ -47,8 +47,9 @@ func (r *run) sweep() error {
 	return r.deliver(len(ages))
 }
 
+// atRest: a call that got no answer from its database in time has left no row.
 func atRest(row fence.Row) bool {
-	return row.State == fence.Done || row.State == fence.Released || row.State == fence.NeedsReview
+	return row.State == fence.NoRow || row.State == fence.Done || row.State == fence.Released || row.State == fence.NeedsReview
 }
 
 // swept lets time pass and waits until the upkeep has done what it can: at first

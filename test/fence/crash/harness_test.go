@@ -155,11 +155,12 @@ func (l *lane) stop() {
 
 // at is asked by a fence at each of its steps, and waits while it is answered.
 func (h *harness) at(_ http.ResponseWriter, r *http.Request) {
+	id, start, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	h.mu.Lock()
-	run, by := h.runs[r.FormValue("run")], h.sidecars[strings.Trim(r.URL.Path, "/")]
+	run, by := h.runs[r.FormValue("run")], h.sidecars[id]
 	h.mu.Unlock()
 	if run != nil {
-		run.at(by, r.FormValue("point"))
+		run.at(by, start, r.FormValue("point"))
 	}
 }
 

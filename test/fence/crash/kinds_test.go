@@ -64,7 +64,7 @@ statusAddress: 127.0.0.1:0
 httpSeconds: 4
 store: {driver: %s, dsnFile: %s, table: %s}
 retention: {doneSeconds: 604800}
-upkeep: {everySeconds: %d}
+upkeep: {everySeconds: %d, recheckSeconds: 1}
 providers:
 %sclaims:
 %s`, d.driver, dsnFile, d.tableName, upkeep, providers.String(), claims.String())

@@ -26,9 +26,10 @@ type sidecar struct {
 	points string
 	way    *servers.Proxy
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	url string
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	url    string
+	starts int // how often a process was started
 }
 
 // newSidecar writes the configuration; no process runs yet.
@@ -50,7 +51,8 @@ func (s *sidecar) serve(binary string) (string, error) {
 		return s.url, nil
 	}
 	cmd := exec.Command(binary, "-config", s.config)
-	cmd.Env = append(os.Environ(), "FENCE_POINTS="+s.points+"/"+s.id)
+	s.starts++
+	cmd.Env = append(os.Environ(), fmt.Sprintf("FENCE_POINTS=%s/%s/%d", s.points, s.id, s.starts))
 	output, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -70,6 +72,14 @@ func (s *sidecar) serve(binary string) (string, error) {
 		log.WriteString(lines.Text() + "\n")
 	}
 	return "", fmt.Errorf("the fence ended before it served: %w\n%s", cmd.Wait(), log.String())
+}
+
+// lives says whether this start's process is the one that runs: what a killed
+// one has said last may be heard late.
+func (s *sidecar) lives(start string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd != nil && start == strconv.Itoa(s.starts)
 }
 
 // kill is SIGKILL.

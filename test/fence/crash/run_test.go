@@ -86,13 +86,13 @@ func (h *harness) run(c cell, id string, l *lane) *run {
 }
 
 // at is called by a fence that waits.
-func (r *run) at(by *sidecar, point string) {
+func (r *run) at(by *sidecar, start, point string) {
 	r.mu.Lock()
 	r.points[point]++
-	switch point {
-	case "request":
+	switch {
+	case point == "request" && by.lives(start):
 		r.under[by]++
-	case "answered":
+	case point == "answered" && by.lives(start):
 		r.under[by]--
 	}
 	dies := point == r.orphan && !r.orphaned

@@ -69,8 +69,8 @@ type Fence struct {
 
 // FenceTable is a table and its unique column.
 type FenceTable struct {
-	// Name is the table, or schema.table. Default with Proxy:
-	// queueworker_fence.
+	// Name is the table, or schema.table; with Proxy in lower case, each at most
+	// 48 characters. Default with Proxy: queueworker_fence.
 	// +optional
 	// +kubebuilder:validation:MaxLength=127
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`

@@ -2,6 +2,8 @@
 
 package main
 
+import "github.com/queueworker/operator/internal/fence/store/sqlfence"
+
 var fenceRules = []rule{
 	{
 		id:    "fence-incomplete",
@@ -10,6 +12,14 @@ var fenceRules = []rule{
 			"the sidecar cannot start, and no worker beside it; " +
 			"declare the store and at least one provider or claim, or set fence.mode to Table or None",
 		field: "fence.mode", reason: required,
+	},
+	{
+		id:    "fence-table-name",
+		holds: "!$fenced || !has(self.fence.table) || !has(self.fence.table.name) || self.fence.table.name.matches('" + sqlfence.TablePattern + "')",
+		text: "the sidecar's table cannot be named {self.fence.table.name}: " +
+			"the sidecar does not start with it, and no worker beside it; " +
+			"name it TABLE or SCHEMA.TABLE, each of at most 48 lower-case letters, digits and underscores that do not begin with a digit",
+		field: "fence.table.name", reason: invalid,
 	},
 	{
 		id:    "http-timeout-missing",

@@ -20,6 +20,9 @@ func fence(c *timeoutchain.Chain, spec *v1alpha1.QueueWorkerSpec) {
 	if c.Fence != timeoutchain.FenceProxy {
 		return
 	}
+	if table := spec.EffectiveFenceTable().Name; !fencesource.TakesTable(table) {
+		c.WrongTable = table
+	}
 	retention := spec.EffectiveFenceRetention()
 	c.KeepDone, c.FailedJobsKept = value(retention.DoneSeconds), value(retention.FailedJobsSeconds)
 	c.Claims = len(spec.Fence.Claims) > 0

@@ -48,6 +48,7 @@ var fields = map[timeoutchain.Link][]string{
 	timeoutchain.LinkMaxUnavailable: {"strategy", "rollingUpdate", "maxUnavailable"},
 	timeoutchain.LinkMaxSurge:       {"strategy", "rollingUpdate", "maxSurge"},
 	timeoutchain.LinkFenceStore:     {"fence", "store"},
+	timeoutchain.LinkFenceTable:     {"fence", "table", "name"},
 	timeoutchain.LinkProviders:      {"fence", "providers"},
 	timeoutchain.LinkClaims:         {"fence", "claims"},
 	timeoutchain.LinkFenceRetention: {"fence", "retention"},

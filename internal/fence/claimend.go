@@ -10,7 +10,10 @@ type Ending struct {
 	Token Token
 	// Checked: the token came with ClaimCheck, so the app speaks of a holder
 	// that vanished and not of itself.
-	Checked  bool
+	Checked bool
+	// Early: at that time the holder could still act, so finding nothing proves
+	// nothing, however long ago it was.
+	Early    bool
 	Response *Response // of a completion
 	Owner    string
 	Reason   string // of a release, or why nobody knows
@@ -51,14 +54,14 @@ func (c *Claims) Complete(ctx context.Context, store Store, e Ending) EndAnswer 
 }
 
 // Release says that nothing was done and that nothing will be. A holder may say
-// so of itself at any time; of one that vanished it can be said only when that
-// one cannot act any more.
+// so of itself at any time; of one that vanished it can be said only by who
+// began to look when that one could not act any more.
 func (c *Claims) Release(ctx context.Context, store Store, e Ending) EndAnswer {
 	s := Statement{Op: OpRelease, Key: e.Key, Token: e.Token, Reason: e.Reason, By: ByAttempt, Who: e.Owner}
 	if e.Checked {
 		s.Op, s.By = OpAbsent, ByLookup
 	}
-	return c.end(ctx, store, s, func(row Row) EndAnswer {
+	explain := func(row Row) EndAnswer {
 		mine := row.Token == e.Token
 		switch {
 		case mine && row.State == Released: // said before
@@ -69,7 +72,11 @@ func (c *Claims) Release(ctx context.Context, store Store, e Ending) EndAnswer {
 			return EndAnswer{Kind: EndDone, State: Done, Response: row.Response}
 		}
 		return EndAnswer{Kind: EndLost, State: row.State}
-	})
+	}
+	if e.Early {
+		return c.explained(ctx, store, e.Key, explain)
+	}
+	return c.end(ctx, store, s, explain)
 }
 
 // Unknown says that the holder cannot tell what became of its work.
@@ -103,7 +110,11 @@ func (c *Claims) end(ctx context.Context, store Store, s Statement, explain func
 	if applied && change.To != NoRow {
 		return EndAnswer{Kind: EndSettled, State: change.To}
 	}
-	row, err := c.read(ctx, store, s.Key)
+	return c.explained(ctx, store, s.Key, explain)
+}
+
+func (c *Claims) explained(ctx context.Context, store Store, key Key, explain func(Row) EndAnswer) EndAnswer {
+	row, err := c.read(ctx, store, key)
 	switch {
 	case err != nil:
 		return EndAnswer{Kind: EndNoStore}

@@ -89,6 +89,7 @@ const (
 type ClaimAnswer struct {
 	Kind       ClaimKind
 	Token      Token         // ClaimGranted and ClaimCheck
+	Early      bool          // ClaimCheck: the holder that vanished may still act, so finding nothing proves nothing
 	DoWithin   time.Duration // ClaimGranted: from before the request
 	RetryAfter time.Duration // ClaimBusy
 	Response   *Response     // ClaimDone
@@ -131,7 +132,7 @@ func (c *Claims) judge(row Row, r ClaimRequest) (ClaimAnswer, bool) {
 	case row.State == Claimed && !row.LeaseOver():
 		return ClaimAnswer{Kind: ClaimBusy, RetryAfter: max(row.LeaseUntil.Sub(row.ReadAt), leastRetryAfter)}, true
 	case row.State == Unknown && c.CanCheck && !c.overdue(row):
-		return ClaimAnswer{Kind: ClaimCheck, Token: row.Token}, true
+		return ClaimAnswer{Kind: ClaimCheck, Token: row.Token, Early: !row.Quiet()}, true
 	}
 	return ClaimAnswer{}, false
 }

@@ -95,6 +95,19 @@ func TestTheSidecarReadsWhatIsWritten(t *testing.T) {
 	}
 }
 
+func TestTables(t *testing.T) {
+	long := strings.Repeat("a", 48)
+	for name, want := range map[string]bool{
+		"queueworker_fence": true, "shop.charges": true, "_": true, "a1": true, long: true, long + "." + long: true,
+		"Charges": false, "shop.Charges": false, "Shop.charges": false, "1a": false, "shop.1a": false, "a.b.c": false, ".a": false, "a.": false,
+		"": false, long + "a": false, long + "a." + long: false, long + "." + long + "a": false, "a-b": false, "a\n": false,
+	} {
+		if got := fencesource.TakesTable(name); got != want {
+			t.Errorf("%q: %t, want %t", name, got, want)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	spec := fenced()
 	spec.Fence.Table, spec.Fence.Store.Schema, spec.Fence.Retention = nil, "", v1alpha1.FenceRetention{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/queueworker/operator/api/v1alpha1"
 	"github.com/queueworker/operator/internal/fence/fenceconfig"
+	"github.com/queueworker/operator/internal/fence/store/sqlfence"
 	"github.com/queueworker/operator/internal/timeoutchain"
 )
 
@@ -67,6 +68,12 @@ type claims struct {
 	MaxInFlightSeconds int64  `json:"maxInFlightSeconds"`
 	CanCheck           bool   `json:"canCheck,omitempty"`
 	ReviewAfterSeconds int64  `json:"reviewAfterSeconds,omitempty"`
+}
+
+// TakesTable says whether the sidecar takes a table of this name.
+func TakesTable(name string) bool {
+	_, err := sqlfence.ParseTable(name)
+	return err == nil
 }
 
 // File is the text of the sidecar's configuration. It holds no secret: the

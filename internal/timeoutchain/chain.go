@@ -83,7 +83,8 @@ type Chain struct {
 	Fence          FenceMode
 	ProviderKeyTTL Value // how long the provider remembers an idempotency key; not read with FenceProxy
 	// What the sidecar is told, read with FenceProxy only.
-	FenceStore     bool // a database is named
+	FenceStore     bool   // a database is named
+	WrongTable     string // the name of its table, where the sidecar takes none of that form
 	Providers      []Provider
 	Claims         bool   // keys are claimed for effects that are no call
 	KeepDone       Value  // how long it remembers what is done
@@ -200,6 +201,7 @@ const (
 	LinkMemoryOfAll     Link = "memory of all processes"
 	LinkLongestBackoff  Link = "longest backoff"
 	LinkFenceStore      Link = "store"
+	LinkFenceTable      Link = "table.name"
 	LinkFenceRetention  Link = "retention"
 	LinkProviders       Link = "providers"
 	LinkClaims          Link = "claims"

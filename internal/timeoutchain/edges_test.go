@@ -203,6 +203,9 @@ var edges = []edge{
 	{"no provider", "fence-incomplete", with(fenced(), func(c *Chain) { c.Providers = nil }), Error},
 	{"claims only", "fence-incomplete", with(fenced(), func(c *Chain) { c.Providers, c.Claims = nil, true }), ""},
 	{"neither, no proxy", "fence-incomplete", textbook(), ""},
+	{"a table's name that the sidecar takes", "fence-table-name", fenced(), ""},
+	{"one that it does not", "fence-table-name", with(fenced(), func(c *Chain) { c.WrongTable = "Shop.Charges" }), Error},
+	{"one that is no sidecar's", "fence-table-name", with(textbook(), func(c *Chain) { c.Fence, c.WrongTable = FenceTable, "Shop.Charges" }), ""},
 	{"an expression that compiles", "fence-expression", fenced(), ""},
 	{"one that does not", "fence-expression", with(fenced(), func(c *Chain) { c.Providers[0].Fault, c.Providers[0].FaultField = "line 1", LinkProviderKey }), Error},
 	{"one that nobody evaluates", "fence-expression", with(fenced(), func(c *Chain) {

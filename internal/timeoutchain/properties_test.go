@@ -54,6 +54,7 @@ func anyChain(t *rapid.T) Chain {
 	c.OverlapExpireAfter = maybe(t, "overlap", c.Job.N()+c.Call())
 	c.ProviderKeyTTL = positive(maybe(t, "key"))
 	c.FenceStore, c.KeepDone, c.FailedJobsKept = rapid.Bool().Draw(t, "store"), maybe(t, "keep"), maybe(t, "failed")
+	c.WrongTable = rapid.SampledFrom([]string{"", "Charges"}).Draw(t, "table")
 	for _, name := range []string{"stripe", "bank"}[:rapid.IntRange(0, 2).Draw(t, "providers")] {
 		c.Providers = append(c.Providers, Provider{
 			Name: name, Timeout: positive(maybe(t, "provider timeout", c.Call()-3)), InFlight: positive(maybe(t, "in flight", c.Call()+27)),

@@ -112,6 +112,7 @@ var registry = []Rule{
 
 	keyTTLBelowRetryWindow,
 	fenceIncomplete,
+	fenceTableName,
 	fenceExpression,
 	providerTimeoutNotBelowHTTP,
 	inFlightTooShort,

@@ -116,6 +116,27 @@ var fenceIncomplete = Rule{
 	},
 }
 
+var fenceTableName = Rule{
+	ID:       "fence-table-name",
+	Severity: Error,
+	Sections: SectionFence,
+	Doc: Doc{
+		When:   "`fence.table.name`, with `fence.mode: Proxy`, is not TABLE or SCHEMA.TABLE, each of at most 48 lower-case letters, digits and underscores that do not begin with a digit.",
+		Why:    "The sidecar takes only names that every database reads alike, with or without quotes, and leaves room for the names that it derives. It does not start with another one. An application's own table, of mode Table, may have any name.",
+		Remedy: "name it TABLE or SCHEMA.TABLE, each of at most 48 lower-case letters, digits and underscores that do not begin with a digit",
+	},
+	check: func(c *Chain) []Finding {
+		if !c.fenced() || c.WrongTable == "" {
+			return nil
+		}
+		return []Finding{{
+			Link: LinkFenceTable, Subject: c.WrongTable,
+			Problem:     "the sidecar's table cannot be named " + c.WrongTable,
+			Consequence: "the sidecar does not start with it, and no worker beside it",
+		}}
+	},
+}
+
 var fenceExpression = Rule{
 	ID:          "fence-expression",
 	Severity:    Error,

@@ -97,6 +97,13 @@ var edges = []struct{ rule, keeps, breaks string }{
 	{"fence-incomplete", "fence: {mode: Table}", "fence: {mode: Proxy}"},
 	{"fence-incomplete", "fence: {mode: None, providers: [" + stripe + "]}", proxy("providers: []")},
 	{"fence-incomplete", proxy("claims: [{name: stock}]"), "fence: {mode: Proxy, claims: [{name: stock}]}"},
+	{"fence-table-name", tableOf("_"), tableOf("Charges")},
+	{"fence-table-name", tableOf(longName), tableOf(longName + "a")},
+	{"fence-table-name", tableOf(longName + "." + longName), tableOf(longName + "a.fence")},
+	{"fence-table-name", tableOf("s.t"), tableOf("shop." + longName + "a")},
+	{"fence-table-name", tableOf("z0.z9"), tableOf("Shop.fence")},
+	{"fence-table-name", "fence: {mode: Table, table: {name: Charges}}", tableOf("shop.fencE")},
+	{"fence-table-name", proxy("table: {keyColumn: Key}, providers: [" + stripe + "]"), tableOf("shop.feNce")},
 	{"http-timeout-missing", "timeouts: {httpSeconds: null}, fence: {mode: Table}", "timeouts: {httpSeconds: null}, " + proxy("providers: ["+stripe+"]")},
 	{"provider-timeout-not-below-http", "timeouts: {httpSeconds: 4}, " + proxy("providers: ["+stripe+"]"), "timeouts: {httpSeconds: 3}, " + proxy("providers: ["+stripe+"]")},
 	{"provider-timeout-not-below-http", proxy("providers: [{name: b, url: 'http://b', timeoutSeconds: 17}]"), proxy("providers: [{name: b, url: 'http://b', timeoutSeconds: 18}]")},
@@ -153,6 +160,14 @@ const (
 	stripe   = "{name: stripe, url: 'https://api.stripe.com', storesErrors: true, keyTTLSeconds: 86400}"
 	wideCall = "timeouts: {httpSeconds: 300, jobSeconds: 400, retryAfterSeconds: 900}, "
 )
+
+// longName is the longest that each part of a table's name may have.
+const longName = "a2345678901234567890123456789012345678901234567_"
+
+// tableOf is a fence with a sidecar whose table has this name.
+func tableOf(name string) string {
+	return proxy("table: {name: " + name + "}, providers: [" + stripe + "]")
+}
 
 // proxy is a fence with a sidecar and a store.
 func proxy(fields string) string {

@@ -3,6 +3,8 @@
 package parity
 
 import (
+	"strings"
+
 	"k8s.io/utils/ptr"
 
 	"github.com/queueworker/operator/api/v1alpha1"
@@ -17,6 +19,12 @@ func (g *generator) fence(s *v1alpha1.QueueWorkerSpec, chain *timeoutchain.Chain
 	}
 	if !g.slip() {
 		f.Store = &v1alpha1.FenceStore{Type: pick(g, v1alpha1.FenceStorePostgreSQL, v1alpha1.FenceStoreMySQL), SecretRef: v1alpha1.FenceSecretRef{Name: "shop-fence"}}
+	}
+	if g.chance(20) {
+		f.Table = &v1alpha1.FenceTable{Name: pick(g, "shop.charges", "charges_2")}
+		if g.slip() {
+			f.Table.Name = pick(g, "Charges", "shop.Charges", strings.Repeat("a", 49))
+		}
 	}
 	if g.careful && s.Timeouts.HTTPSeconds == nil && s.Timeouts.JobSeconds > 5 && g.chance(70) {
 		s.Timeouts.HTTPSeconds = ptr.To(atLeast(1, min(int64(s.Timeouts.JobSeconds)-1, 20)))

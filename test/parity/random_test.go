@@ -167,6 +167,7 @@ func neighbours(c timeoutchain.Chain) []timeoutchain.Chain {
 	for _, other := range []func(*timeoutchain.Chain){
 		func(c *timeoutchain.Chain) { c.Driver = "" },
 		func(c *timeoutchain.Chain) { c.FenceStore = !c.FenceStore },
+		func(c *timeoutchain.Chain) { c.WrongTable = "Charges" },
 		func(c *timeoutchain.Chain) { c.Driver = timeoutchain.SQS },
 		func(c *timeoutchain.Chain) { c.Job = timeoutchain.Of(0) },
 		func(c *timeoutchain.Chain) { c.Runtime = timeoutchain.Generic },

@@ -225,6 +225,13 @@ func TestCheck(t *testing.T) {
 	f.end(t, "stock", "unknown", check.Token, "").want(t, 200, "")
 	f.state(t, "stock", fence.Unknown)
 	f.pass(240 * time.Second)
+	// Whoever looked before has not seen what the holder did in its last moment.
+	if a := f.end(t, "stock", "release", check.Token, ""); a.Type != "claim-not-quiet" || a.retryAfter != "1" {
+		t.Errorf("released by an early look: %+v", a)
+	}
+	f.state(t, "stock", fence.Unknown)
+	check = f.claim(t, "stock", "b")
+	check.want(t, 200, "check")
 	if a := f.end(t, "stock", "release", check.Token, ""); a.State != "released" {
 		t.Errorf("%+v", a)
 	}
@@ -234,7 +241,7 @@ func TestCheck(t *testing.T) {
 	f.state(t, "stock", fence.Claimed)
 	f.pass(61 * time.Second)
 	check = f.claim(t, "stock", "d")
-	f.end(t, "stock", "complete", check.Token, "").want(t, 200, "")
+	f.end(t, "stock", "complete", check.Token, "").want(t, 200, "") // what was found is true however early
 	f.state(t, "stock", fence.Done)
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/queueworker/operator/internal/fence"
 	"github.com/queueworker/operator/internal/fence/problem"
@@ -60,8 +61,7 @@ func (h *Handler) ending(id string, from endRequest) (fence.Ending, error) {
 		return e, fmt.Errorf("result has %d bytes, at most %d are stored", len(from.Result), MaxResult)
 	}
 	e.Response = stored(from.Result, from.ProviderID)
-	var err error
-	if e.Token, e.Checked, err = parseToken(from.Token); err != nil {
+	if err := parseToken(from.Token, &e); err != nil {
 		return e, fmt.Errorf("token: %w: send the one that came with the claim", err)
 	}
 	return e, e.Key.Validate()
@@ -79,7 +79,7 @@ func (h *Handler) writeEnd(w http.ResponseWriter, a fence.EndAnswer) {
 	case fence.EndNoClaim:
 		problem.Write(w, problem.UnknownClaim, http.StatusNotFound, "")
 	case fence.EndNotQuiet:
-		problem.RetryAfter(w, a.Row.QuietUntil.Sub(a.Row.ReadAt))
+		problem.RetryAfter(w, max(a.Row.QuietUntil.Sub(a.Row.ReadAt), time.Second))
 		problem.Write(w, problem.NotQuiet, http.StatusConflict, "")
 	case fence.EndLost:
 		problem.Write(w, problem.Lost, http.StatusConflict, "the key is "+a.State.String())

@@ -116,7 +116,7 @@ func writeClaim(w http.ResponseWriter, a fence.ClaimAnswer, took time.Duration) 
 		left := max(a.DoWithin-took, 0).Truncate(time.Millisecond)
 		write(w, claimAnswer{Answer: string(a.Kind), Token: a.Token.String(), DoWithinSeconds: left.Seconds()})
 	case fence.ClaimCheck:
-		write(w, claimAnswer{Answer: string(a.Kind), Token: checkPrefix + a.Token.String()})
+		write(w, claimAnswer{Answer: string(a.Kind), Token: checkToken(a)})
 	case fence.ClaimDone:
 		write(w, done(a.Response))
 	case fence.ClaimBusy:
@@ -195,13 +195,29 @@ func compact(payload json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// checkPrefix tells the token of a vanished holder from one's own.
-const checkPrefix = "check-"
+// A token's beginning tells that of a vanished holder from one's own, and
+// whether that holder could still act when the token was given out.
+const (
+	checkPrefix = "check-"
+	earlyPrefix = "early-"
+)
 
-func parseToken(text string) (token fence.Token, checked bool, err error) {
-	rest, checked := strings.CutPrefix(text, checkPrefix)
-	token, err = fence.ParseToken(rest)
-	return token, checked, err
+func checkToken(a fence.ClaimAnswer) string {
+	text := checkPrefix + a.Token.String()
+	if a.Early {
+		return earlyPrefix + text
+	}
+	return text
+}
+
+func parseToken(text string, e *fence.Ending) (err error) {
+	text, e.Early = strings.CutPrefix(text, earlyPrefix)
+	text, e.Checked = strings.CutPrefix(text, checkPrefix)
+	e.Token, err = fence.ParseToken(text)
+	if e.Early && !e.Checked {
+		return fmt.Errorf("%q is no token", earlyPrefix+text)
+	}
+	return err
 }
 
 // stored is a completion as the row keeps it.

@@ -13,6 +13,8 @@ import (
 
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/queueworker/operator/internal/fence/store/sqlfence"
 )
 
 // The version and kind that a configuration file states.
@@ -142,6 +144,9 @@ func (c *Config) validate() error {
 	wrong(s.Driver != DriverPostgreSQL && s.Driver != DriverMySQL && s.Driver != DriverSQLite,
 		"store.driver: %q: must be %s, %s or %s", s.Driver, DriverPostgreSQL, DriverMySQL, DriverSQLite)
 	wrong(!filepath.IsAbs(s.DSNFile), "store.dsnFile: %q: must be an absolute path", s.DSNFile)
+	if _, err := sqlfence.ParseTable(s.Table); err != nil {
+		all = append(all, fmt.Errorf("store.table: %w", err))
+	}
 	wrong(s.Schema != SchemaManaged && s.Schema != SchemaExisting, "store.schema: %q: must be %s or %s", s.Schema, SchemaManaged, SchemaExisting)
 	r := c.Retention
 	wrong(r.DoneSeconds < 1, "retention.doneSeconds: %d: must be at least 1, and reach past the last copy of a job that may still ask", r.DoneSeconds)

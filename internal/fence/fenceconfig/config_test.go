@@ -141,6 +141,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"kind":             {"FenceConfig", "ManagerConfig", `kind: "ManagerConfig": set it to FenceConfig`},
 		"version":          {"v1alpha1", "v1", "apiVersion:"},
 		"no client limit":  {"httpSeconds: 20\n", "", "httpSeconds: 0: must be the app's limit"},
+		"table's name":     {"/etc/fence/dsn}", "/etc/fence/dsn, table: Shop.Fence}", `store.table: table name "Shop.Fence": want name or schema.name`},
 		"reachable":        {"httpSeconds", "bindAddress: 0.0.0.0:8470\nhttpSeconds", "must be a loopback address"},
 		"no host":          {"httpSeconds", "bindAddress: :8470\nhttpSeconds", "must be a loopback address"},
 		"driver":           {"PostgreSQL", "postgres", `store.driver: "postgres": must be PostgreSQL, MySQL or SQLite`},

@@ -50,7 +50,7 @@ var titles = map[string]string{
 	Request:                              "The request cannot be understood.",
 	UnknownClaim:                         "Nobody holds this key.",
 	Lost:                                 "The key is no longer this attempt's, so it cannot say this of it.",
-	NotQuiet:                             "The holder that vanished may still act. Try again later.",
+	NotQuiet:                             "The holder that vanished could still act when this was looked up. Claim again later, and look again.",
 }
 
 // document is what is written.

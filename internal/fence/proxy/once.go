@@ -11,6 +11,8 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"github.com/queueworker/operator/internal/fence/points"
 )
 
 // once is the permission to write one request, to one connection. It is asked
@@ -112,7 +114,7 @@ const dialLimit = 10 * time.Second
 func newPlainTransport(config *tls.Config) *http.Transport {
 	t := newTransport(config)
 	dialer := &net.Dialer{Timeout: dialLimit, KeepAlive: 15 * time.Second}
-	t.DialContext, t.DialTLSContext, t.TLSClientConfig = dialer.DialContext, nil, config
+	t.DialContext, t.DialTLSContext, t.TLSClientConfig = points.Dial(dialer.DialContext), nil, config
 	return t
 }
 
@@ -127,10 +129,10 @@ func newTransport(config *tls.Config) *http.Transport {
 		}
 		return &guarded{Conn: conn}, nil
 	}
-	secure := &tls.Dialer{NetDialer: dialer, Config: config}
+	plain, secure := points.Dial(dialer.DialContext), &tls.Dialer{NetDialer: dialer, Config: config}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return guard(dialer.DialContext(ctx, network, addr))
+			return guard(plain(ctx, network, addr))
 		},
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return guard(secure.DialContext(ctx, network, addr))

@@ -4,12 +4,14 @@ package proxy_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -196,20 +198,63 @@ func exec(t *testing.T, server *servers.Server, sql string) {
 	}
 }
 
-// TestUniqueIndexIsDropped: without it nothing decides who owns a key.
+// indexDropped takes the key's index away.
+var indexDropped = map[string]struct {
+	server func() (*servers.Server, error)
+	drop   func(t *testing.T, server *servers.Server, table string)
+}{
+	"PostgreSQL": {postgresServer, func(t *testing.T, server *servers.Server, table string) {
+		t.Helper()
+		exec(t, server, fmt.Sprintf(`DO $$ DECLARE c text; BEGIN
+			SELECT conname INTO c FROM pg_constraint WHERE conrelid = '%[1]s'::regclass AND contype IN ('p', 'u');
+			EXECUTE 'ALTER TABLE %[1]s DROP CONSTRAINT ' || quote_ident(c); END $$`, table))
+	}},
+	"MariaDB": {mariaServer, func(t *testing.T, server *servers.Server, table string) {
+		t.Helper()
+		db, err := sql.Open("mysql", server.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		if _, err := db.ExecContext(t.Context(), "ALTER TABLE "+table+" DROP PRIMARY KEY"); err != nil {
+			t.Fatal(err)
+		}
+	}},
+}
+
+// TestUniqueIndexIsDropped: without it nothing decides who owns a key. It goes
+// while calls are under way, and from then on no key is anybody's.
 func TestUniqueIndexIsDropped(t *testing.T) {
-	server := started(t, postgresServer)
-	store, _ := behind(t, server, "")
-	p := charging(t, 0)
-	f := start(t, store, declared(t, p.URL))
-	exec(t, server, fmt.Sprintf(`DO $$ DECLARE c text; BEGIN
-		SELECT conname INTO c FROM pg_constraint WHERE conrelid = 'fence_%[1]d'::regclass AND contype IN ('p', 'u');
-		EXECUTE 'ALTER TABLE fence_%[1]d DROP CONSTRAINT ' || quote_ident(c); END $$`, tables.Load()))
-	for range 2 {
-		f.call(t, "POST", "/stripe/charges", "k", "{}").want(t, 503, "store-unavailable")
-	}
-	if p.posts.Load() != 0 {
-		t.Errorf("%d requests", p.posts.Load())
+	for name, c := range indexDropped {
+		t.Run(name, func(t *testing.T) {
+			server := started(t, c.server)
+			store, _ := behind(t, server, "")
+			table := fmt.Sprintf("fence_%d", tables.Load())
+			p := charging(t, 10*time.Millisecond)
+			f := start(t, store, declared(t, p.URL))
+			f.call(t, "POST", "/stripe/charges", "before", "{}").want(t, 201, "")
+			var calls sync.WaitGroup
+			for i := range 40 {
+				calls.Go(func() {
+					_, _ = f.try(context.WithoutCancel(t.Context()), "POST", "/stripe/charges", fmt.Sprint("during ", i/2), "{}")
+				})
+			}
+			c.drop(t, server, table)
+			calls.Wait()
+			for range 2 {
+				f.call(t, "POST", "/stripe/charges", "before", "{}").want(t, 503, "store-unavailable")
+				f.call(t, "POST", "/stripe/charges", "after", "{}").want(t, 503, "store-unavailable")
+			}
+			sent := map[string]int{}
+			for _, key := range p.keys {
+				sent[key]++
+			}
+			for key, n := range sent {
+				if n > 1 || key == "after" {
+					t.Errorf("%s: %d requests", key, n)
+				}
+			}
+		})
 	}
 }
 

@@ -63,7 +63,8 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	for _, warning := range opened.Warnings() {
 		s.Log.Warn(warning)
 	}
-	store := points.Store(s.metric.measured(opened, s.Clock))
+	measured := s.metric.measured(opened, s.Clock)
+	store := points.Store(measured)
 	handler, err := proxy.New(proxy.Config{
 		Providers: s.Config.Declared(), Store: store, Clock: s.Clock, Owner: s.Owner, Log: s.Log, Watch: s.metric,
 		Transport: points.Transport,
@@ -71,7 +72,7 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stopUpkeep := s.upkeep(ctx, store, handler)
+	stopUpkeep := s.upkeep(ctx, points.Upkeep(measured), handler)
 	defer stopUpkeep()
 	stopCensus := s.metric.takeCensus(ctx, opened, s.scopes(), s.Clock)
 	defer stopCensus()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/queueworker/operator/internal/fence"
+	"github.com/queueworker/operator/internal/fence/points"
 	"github.com/queueworker/operator/internal/fence/proxy"
 )
 
@@ -21,7 +22,7 @@ func (s *Sidecar) upkeep(ctx context.Context, store fence.Store, handler *proxy.
 		working.Go(func() { u.Run(ctx) })
 	}
 	for _, p := range s.Config.Declared() {
-		run(&p.Provider, handler.Asker(p.Scope))
+		run(&p.Provider, points.Asker(handler.Asker(p.Scope)))
 	}
 	for _, c := range s.Config.DeclaredClaims() {
 		run(c.Settle(), asksNobody{})
@@ -40,7 +41,7 @@ func (s *Sidecar) upkeepOf(p *fence.Provider, asks fence.Sender, store fence.Sto
 		Keep: fence.Keep{
 			Done: seconds(c.Retention.DoneSeconds), Body: seconds(c.Retention.BodySeconds), Released: seconds(c.Retention.ReleasedSeconds),
 		},
-		Every: seconds(c.Upkeep.EverySeconds), Recheck: seconds(c.Upkeep.RecheckSeconds), Batch: c.Upkeep.Batch,
+		Every: points.Every(seconds(c.Upkeep.EverySeconds)), Recheck: seconds(c.Upkeep.RecheckSeconds), Batch: c.Upkeep.Batch,
 		Failed: func(err error) { s.Log.Error("upkeep", "error", err) },
 	}
 }

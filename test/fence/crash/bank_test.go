@@ -92,6 +92,26 @@ func (b *bank) settle(run string, written int) {
 // arriving bounds the wait for a request whose connection broke on its way.
 const arriving = time.Second
 
+// work is an effect of the app's own, at once or when time has passed.
+func (b *bank) work(run string, late bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.runs[run]
+	a.posts++
+	if !late {
+		a.effects++
+		return
+	}
+	a.open++
+	go func() {
+		<-a.late
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		a.effects++
+		a.open--
+	}()
+}
+
 type counts struct{ posts, effects, open int }
 
 func (b *bank) counts(run string) counts {

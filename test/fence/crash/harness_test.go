@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ import (
 type database struct {
 	name, driver string
 	server       *servers.Server
+	tableName    string
 	table        table.Table
 	raw          *sql.DB
 	back         string // a time as many seconds earlier, %s and %d
@@ -43,11 +45,19 @@ func newDatabase(name string) (*database, error) {
 	if d.server, err = start(); err != nil {
 		return nil, err
 	}
-	if d.table, err = table.Open(context.Background(), table.Config{Driver: d.driver, DSN: d.server.DSN, Table: "queueworker_fence"}); err != nil {
+	if d.raw, err = sql.Open(sqlDriver, d.server.DSN); err != nil {
 		return nil, err
 	}
-	d.raw, err = sql.Open(sqlDriver, d.server.DSN)
-	return d, err
+	return d.with("queueworker_fence")
+}
+
+// with is the same server with another table.
+func (d *database) with(name string) (*database, error) {
+	other := *d
+	var err error
+	other.tableName = name
+	other.table, err = table.Open(context.Background(), table.Config{Driver: d.driver, DSN: d.server.DSN, Table: name})
+	return &other, err
 }
 
 func (d *database) stop() {
@@ -62,7 +72,7 @@ func (d *database) pass(run string, seconds int) error {
 	for _, column := range []string{"lease_until", "quiet_until", "first_sent_at", "settled_at", "checked_at"} {
 		sets = append(sets, column+" = "+fmt.Sprintf(d.back, column, seconds))
 	}
-	_, err := d.raw.ExecContext(context.Background(), "UPDATE queueworker_fence SET "+strings.Join(sets, ", ")+" WHERE idem_key = '"+run+"'")
+	_, err := d.raw.ExecContext(context.Background(), "UPDATE "+d.tableName+" SET "+strings.Join(sets, ", ")+" WHERE idem_key = '"+run+"'")
 	return err
 }
 
@@ -111,24 +121,46 @@ func (h *harness) stop() {
 	h.bank.Close()
 }
 
-// place returns a sidecar of its own.
-func (h *harness) place(d *database) (*sidecar, error) {
+// lane is two places for sidecars at one table. It belongs to one run at a time.
+type lane struct {
+	db       *database
+	sidecars []*sidecar
+}
+
+// never is a pause between two rounds of an upkeep that never comes.
+const never = 86400
+
+func (h *harness) lane(d *database, upkeep int, of []kind) (*lane, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s, err := newSidecar(h, d, len(h.sidecars))
-	if err == nil {
-		h.sidecars[s.id] = s
+	l := &lane{db: d}
+	for range 2 {
+		id := strconv.Itoa(len(h.sidecars))
+		dsn := filepath.Join(h.dir, "dsn-"+id)
+		s, err := newSidecar(h, d, id, configuration(d, dsn, h.bank.URL, upkeep, of))
+		if err != nil {
+			return nil, err
+		}
+		h.sidecars[id] = s
+		l.sidecars = append(l.sidecars, s)
 	}
-	return s, err
+	return l, nil
+}
+
+func (l *lane) stop() {
+	for _, s := range l.sidecars {
+		s.kill()
+	}
 }
 
 // at is asked by a fence at each of its steps, and waits while it is answered.
 func (h *harness) at(_ http.ResponseWriter, r *http.Request) {
+	id, start, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	h.mu.Lock()
-	run, by := h.runs[r.FormValue("run")], h.sidecars[strings.Trim(r.URL.Path, "/")]
+	run, by := h.runs[r.FormValue("run")], h.sidecars[id]
 	h.mu.Unlock()
 	if run != nil {
-		run.at(by, r.FormValue("point"))
+		run.at(by, start, r.FormValue("point"))
 	}
 }
 

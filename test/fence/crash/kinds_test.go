@@ -15,6 +15,7 @@ type kind struct {
 	errorsMeanNothing bool // an error is never behind an effect
 	declared          string
 	parks             bool // an unknown outcome may end with a person
+	claims            bool // no provider: the app itself works, under a claim
 }
 
 const (
@@ -24,14 +25,16 @@ const (
 )
 
 var kinds = []kind{
-	{"results-and-errors", true, true, false, keyed + "storesErrors: true", false},
-	{"results-and-errors-asked", true, true, false, keyed + "storesErrors: true, " + lookup + lag, false},
-	{"successes", true, false, true, keyed + "actsOn5xx: false", false},
-	{"successes-asked", true, false, true, keyed + "actsOn5xx: false, " + lookup + lag, false},
-	{"keys-that-do-not-protect", true, false, false, keyed + "actsOn5xx: true", true},
-	{"asked", false, false, false, lookup + lag, false},
-	{"asked-lag-not-declared", false, false, false, lookup, true},
-	{"nothing", false, false, false, "keyHeader: ''", true},
+	{"results-and-errors", true, true, false, keyed + "storesErrors: true", false, false},
+	{"results-and-errors-asked", true, true, false, keyed + "storesErrors: true, " + lookup + lag, false, false},
+	{"successes", true, false, true, keyed + "actsOn5xx: false", false, false},
+	{"successes-asked", true, false, true, keyed + "actsOn5xx: false, " + lookup + lag, false, false},
+	{"keys-that-do-not-protect", true, false, false, keyed + "actsOn5xx: true", true, false},
+	{"asked", false, false, false, lookup + lag, false, false},
+	{"asked-lag-not-declared", false, false, false, lookup, true, false},
+	{"nothing", false, false, false, "keyHeader: ''", true, false},
+	{"claims", false, false, false, "", true, true},
+	{"claims-checked", false, false, false, ", canCheck: true", true, true},
 }
 
 func kindOf(name string) kind {
@@ -43,11 +46,15 @@ func kindOf(name string) kind {
 	return kind{}
 }
 
-// configuration of a fence: one second to send, one to wait for a reply. Time
-// that is longer is made to pass in the table.
-func configuration(driver, dsnFile, bank string) string {
-	var providers strings.Builder
-	for _, k := range kinds {
+// configuration of a fence for these kinds: one second to send, one to wait for
+// a reply, three to work. Time that is longer is made to pass in the table.
+func configuration(d *database, dsnFile, bank string, upkeep int, of []kind) string {
+	var providers, claims strings.Builder
+	for _, k := range of {
+		if k.claims {
+			fmt.Fprintf(&claims, "- {name: %s, doWithinSeconds: 3, maxInFlightSeconds: 33%s}\n", k.name, k.declared)
+			continue
+		}
 		fmt.Fprintf(&providers, "- {name: %[1]s, url: %[2]q, timeoutSeconds: 1, maxInFlightSeconds: 31, didNotAct: [429], %[3]s}\n", k.name, bank+"/"+k.name, k.declared)
 	}
 	return fmt.Sprintf(`apiVersion: config.queueworker.dev/v1alpha1
@@ -55,9 +62,10 @@ kind: FenceConfig
 bindAddress: 127.0.0.1:0
 statusAddress: 127.0.0.1:0
 httpSeconds: 4
-store: {driver: %s, dsnFile: %s}
+store: {driver: %s, dsnFile: %s, table: %s}
 retention: {doneSeconds: 604800}
-upkeep: {everySeconds: 86400}
+upkeep: {everySeconds: %d, recheckSeconds: 1}
 providers:
-%s`, driver, dsnFile, providers.String())
+%sclaims:
+%s`, d.driver, dsnFile, d.tableName, upkeep, providers.String(), claims.String())
 }

@@ -26,23 +26,21 @@ type sidecar struct {
 	points string
 	way    *servers.Proxy
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	url string
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	url    string
+	starts int // how often a process was started
 }
 
 // newSidecar writes the configuration; no process runs yet.
-func newSidecar(h *harness, db *database, id int) (*sidecar, error) {
+func newSidecar(h *harness, db *database, id, config string) (*sidecar, error) {
 	way, err := servers.NewProxy(db.server.Addr())
 	if err != nil {
 		return nil, err
 	}
-	s := &sidecar{id: strconv.Itoa(id), points: h.points.URL, way: way}
-	dsn := filepath.Join(h.dir, "dsn-"+s.id)
-	s.config = filepath.Join(h.dir, "fence-"+s.id+".yaml")
+	s := &sidecar{id: id, points: h.points.URL, way: way, config: filepath.Join(h.dir, "fence-"+id+".yaml")}
 	through := strings.Replace(db.server.DSN, strconv.Itoa(db.server.Port), strconv.Itoa(way.Port()), 1)
-	return s, errors.Join(os.WriteFile(dsn, []byte(through), 0o600),
-		os.WriteFile(s.config, []byte(configuration(db.driver, dsn, h.bank.URL)), 0o600))
+	return s, errors.Join(os.WriteFile(filepath.Join(h.dir, "dsn-"+id), []byte(through), 0o600), os.WriteFile(s.config, []byte(config), 0o600))
 }
 
 // serve starts a process if none runs, and returns its URL.
@@ -53,7 +51,8 @@ func (s *sidecar) serve(binary string) (string, error) {
 		return s.url, nil
 	}
 	cmd := exec.Command(binary, "-config", s.config)
-	cmd.Env = append(os.Environ(), "FENCE_POINTS="+s.points+"/"+s.id)
+	s.starts++
+	cmd.Env = append(os.Environ(), fmt.Sprintf("FENCE_POINTS=%s/%s/%d", s.points, s.id, s.starts))
 	output, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -73,6 +72,14 @@ func (s *sidecar) serve(binary string) (string, error) {
 		log.WriteString(lines.Text() + "\n")
 	}
 	return "", fmt.Errorf("the fence ended before it served: %w\n%s", cmd.Wait(), log.String())
+}
+
+// lives says whether this start's process is the one that runs: what a killed
+// one has said last may be heard late.
+func (s *sidecar) lives(start string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd != nil && start == strconv.Itoa(s.starts)
 }
 
 // kill is SIGKILL.

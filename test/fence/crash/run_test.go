@@ -28,6 +28,7 @@ const (
 
 // cell is one way to run.
 type cell struct {
+	way    way
 	kind   kind
 	first  behaviour
 	point  string
@@ -38,7 +39,7 @@ type cell struct {
 }
 
 func (c cell) String() string {
-	return fmt.Sprintf("%s, the bank %s, %s at %q, %d copies, database %d", c.kind.name, c.first, c.fault, c.point, c.copies, c.store)
+	return fmt.Sprintf("%s of %s, which %s, %s at %q after %q, %d copies, database %d", c.way, c.kind.name, c.first, c.fault, c.point, c.orphan, c.copies, c.store)
 }
 
 const (
@@ -61,12 +62,21 @@ type run struct {
 	under    map[*sidecar]int    // calls that a fence works on
 	clients  map[*sidecar]func() // kills the client of a delivery
 	answers  []told
+
+	// Of claims.
+	nonces  int
+	granted map[string]bool // by token
+	looked  []string        // the tokens with which somebody looked and found nothing
 }
 
-func (h *harness) run(c cell, id string, sidecars []*sidecar) *run {
+func (h *harness) run(c cell, id string, l *lane) *run {
 	r := &run{
-		cell: c, id: id, h: h, db: h.databases[c.store], sidecars: sidecars,
-		points: map[string]int{}, under: map[*sidecar]int{}, clients: map[*sidecar]func(){},
+		cell: c, id: id, h: h, db: l.db, sidecars: l.sidecars,
+		points: map[string]int{}, under: map[*sidecar]int{}, clients: map[*sidecar]func(){}, granted: map[string]bool{},
+	}
+	if c.way == sweeps && c.copies == 1 { // one upkeep alone
+		l.sidecars[1].kill()
+		r.sidecars = l.sidecars[:1]
 	}
 	h.mu.Lock()
 	h.runs[id] = r
@@ -76,13 +86,13 @@ func (h *harness) run(c cell, id string, sidecars []*sidecar) *run {
 }
 
 // at is called by a fence that waits.
-func (r *run) at(by *sidecar, point string) {
+func (r *run) at(by *sidecar, start, point string) {
 	r.mu.Lock()
 	r.points[point]++
-	switch point {
-	case "request":
+	switch {
+	case point == "request" && by.lives(start):
 		r.under[by]++
-	case "answered":
+	case point == "answered" && by.lives(start):
 		r.under[by]--
 	}
 	dies := point == r.orphan && !r.orphaned
@@ -127,22 +137,30 @@ func (r *run) strike(by *sidecar, client func()) {
 // maxDeliveries is more than any run needs.
 const maxDeliveries = 10
 
-// drive delivers until every copy has a final answer and the row knows it (an
-// effect may be told although it could not be saved), and lets time pass
-// between: first until leases are over, then until all is quiet.
+// drive is the whole run.
 func (r *run) drive() error {
 	defer func() {
 		r.h.mu.Lock()
 		delete(r.h.runs, r.id)
 		r.h.mu.Unlock()
 	}()
-	for n := range maxDeliveries {
+	if r.way == sweeps {
+		return r.sweep()
+	}
+	return r.deliver(0)
+}
+
+// deliver delivers until every copy has a final answer and the row knows it (an
+// effect may be told although it could not be saved), and lets time pass
+// between: first until leases are over, then until all is quiet.
+func (r *run) deliver(from int) error {
+	for n := from; n < from+maxDeliveries; n++ {
 		final, err := r.delivery(n)
-		settled := false
 		if err == nil {
-			settled, err = r.checkRow()
+			var row fence.Row
+			row, err = r.checkedRow()
+			final = final && (row.State == fence.Done || row.State == fence.NeedsReview)
 		}
-		final = final && settled
 		if err != nil || final {
 			return errors.Join(err, r.checkEnd(final))
 		}
@@ -160,6 +178,9 @@ func (r *run) drive() error {
 
 // delivery sends all copies and waits until no fence works on them any more.
 func (r *run) delivery(n int) (final bool, err error) {
+	if err := r.sayAgain(context.Background(), r.sidecars[0]); err != nil {
+		return false, err
+	}
 	var working sync.WaitGroup
 	answers := make([]told, r.copies)
 	errs := make([]error, r.copies)
@@ -167,11 +188,7 @@ func (r *run) delivery(n int) (final bool, err error) {
 		working.Go(func() { answers[i], errs[i] = r.send(r.sidecars[(n+i)%len(r.sidecars)]) })
 	}
 	working.Wait()
-	if r.fault == lateStatement {
-		for _, s := range r.sidecars {
-			s.way.WaitLate()
-		}
-	}
+	r.waitLate()
 	if !eventually(r.idle) {
 		return false, errors.New("a fence never ended its call")
 	}
@@ -180,6 +197,14 @@ func (r *run) delivery(n int) (final bool, err error) {
 		final = final && a.final()
 	}
 	return final, errors.Join(errs...)
+}
+
+func (r *run) waitLate() {
+	if r.fault == lateStatement {
+		for _, s := range r.sidecars {
+			s.way.WaitLate()
+		}
+	}
 }
 
 func (r *run) idle() bool {
@@ -195,6 +220,27 @@ func (r *run) idle() bool {
 
 // send is one copy; what it is told is held against the bank at once.
 func (r *run) send(s *sidecar) (told, error) {
+	by := r.call
+	if r.kind.claims {
+		by = r.claim
+	}
+	answer, err := by(s)
+	if err != nil {
+		return told{}, err
+	}
+	effects := r.h.bank.counts(r.id).effects
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers = append(r.answers, answer)
+	if answer.effect() && effects == 0 {
+		return answer, errors.New("I5: told of an effect that had not happened")
+	}
+	return answer, nil
+}
+
+// call is a copy that calls the provider. Where it is to be killed it is a
+// process of its own.
+func (r *run) call(s *sidecar) (told, error) {
 	base, err := s.serve(r.h.binary)
 	if err != nil {
 		return told{}, err
@@ -210,18 +256,22 @@ func (r *run) send(s *sidecar) (told, error) {
 		}
 		kill = stop
 	}
-	r.mu.Lock()
-	r.clients[s] = kill
-	r.mu.Unlock()
-	answer := wait()
-	effects := r.h.bank.counts(r.id).effects
+	r.killedBy(s, kill)
+	return wait(), nil
+}
+
+// claim is a copy that works itself; killed, it does nothing more.
+func (r *run) claim(s *sidecar) (told, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r.killedBy(s, cancel)
+	return r.attempt(ctx, s)
+}
+
+func (r *run) killedBy(s *sidecar, kill func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answers = append(r.answers, answer)
-	if answer.effect() && effects == 0 {
-		return answer, errors.New("I5: told of an effect that had not happened")
-	}
-	return answer, nil
+	r.clients[s] = kill
 }
 
 // settle is the bank's part of time passing: what was written to it arrives,
@@ -233,18 +283,17 @@ func (r *run) settle() {
 	r.h.bank.settle(r.id, written)
 }
 
-// checkRow holds a row that is free against the bank, and tells whether the row
-// has come to an end.
-func (r *run) checkRow() (settled bool, err error) {
+// checkedRow holds a row that is free against the bank.
+func (r *run) checkedRow() (fence.Row, error) {
 	row, err := r.db.row(r.kind.name, r.id)
 	if err != nil && !errors.Is(err, fence.ErrNoRow) {
-		return false, err
+		return row, err
 	}
 	c := r.h.bank.counts(r.id)
 	if (row.State == fence.NoRow || row.State == fence.Released) && (c.effects > 0 || c.open > 0) {
-		return false, fmt.Errorf("I4: the key is free (%s) with %d effects and %d requests under way", row.State, c.effects, c.open)
+		return row, fmt.Errorf("I4: the key is free (%s) with %d effects and %d requests under way", row.State, c.effects, c.open)
 	}
-	return row.State == fence.Done || row.State == fence.NeedsReview, nil
+	return row, nil
 }
 
 // checkEnd holds the invariants when nothing more will come.
@@ -271,7 +320,8 @@ func (r *run) checkEnd(final bool) error {
 	if final {
 		// What a provider tells again and again (a stored error, "in progress", a
 		// refusal that an older request may undo) uses the resends up.
-		mayPark := r.kind.parks || r.kind.keys && strings.HasPrefix(row.Reason, "the limit of resends is reached")
+		mayPark := r.kind.parks || r.kind.keys && strings.HasPrefix(row.Reason, "the limit of resends is reached") ||
+			r.way == sweeps && r.kind.keys && strings.HasPrefix(row.Reason, "the provider's memory of the key may have ended")
 		wrong(row.State != fence.Done && (row.State != fence.NeedsReview || !mayPark), "the end is %s: %s", row.State, row.Reason)
 	}
 	return errors.Join(all...)

@@ -13,5 +13,7 @@ func AsMySQL(s *Store, table string) fence.Store {
 	if err != nil {
 		panic(err)
 	}
-	return sqlfence.New(withoutReturning{s.db}, dialect(), t)
+	d := dialect()
+	d.First = first(t, "PRIMARY")
+	return sqlfence.New(withoutReturning{s.db}, d, t)
 }

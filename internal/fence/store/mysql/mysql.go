@@ -123,7 +123,8 @@ func open(ctx context.Context, conn *sqlfence.Database, t sqlfence.Table, existi
 			return nil, err
 		}
 	}
-	if err := verify(ctx, conn, t); err != nil {
+	key, err := verify(ctx, conn, t)
+	if err != nil {
 		return nil, err
 	}
 	warnings, err := durability(ctx, conn.DB)
@@ -134,7 +135,9 @@ func open(ctx context.Context, conn *sqlfence.Database, t sqlfence.Table, existi
 	if !strings.Contains(version, "MariaDB") {
 		user = withoutReturning{conn}
 	}
-	return &Store{Store: sqlfence.New(user, dialect(), t), db: conn, warnings: warnings}, nil
+	d := dialect()
+	d.First = first(t, key)
+	return &Store{Store: sqlfence.New(user, d, t), db: conn, warnings: warnings}, nil
 }
 
 // Close ends the connections.
@@ -174,6 +177,15 @@ func dialect() sqlfence.Dialect {
 			return fmt.Sprintf("DELETE FROM %s WHERE %s ORDER BY settled_at LIMIT %s", t.Quoted(d), where, limit)
 		},
 	}
+}
+
+// first is 1, said so that the server looks for the key's index: to it a
+// duplicate is whatever an index happens to refuse, and without one every claim
+// would be granted. Nothing is read. The derived table is how MySQL lets an
+// INSERT name its own table.
+func first(t sqlfence.Table, key string) string {
+	d := dialect()
+	return fmt.Sprintf("COALESCE(1, (SELECT n FROM (SELECT COUNT(*) AS n FROM %s USE INDEX (%s) WHERE FALSE) nothing))", t.Quoted(d), d.Quote(key))
 }
 
 // withoutReturning is for MySQL, which cannot answer an INSERT with a row: the

@@ -5,6 +5,7 @@ package mysql_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -108,6 +109,45 @@ func TestWithoutReturning(t *testing.T) {
 		o.Store = mysql.AsMySQL(o.Store.(*mysql.Store), o.Table)
 		return o
 	}})
+}
+
+// TestClaimsNeedTheKeysIndex: to the server a duplicate is whatever an index
+// refuses. A claim that finds the index gone owns nothing.
+func TestClaimsNeedTheKeysIndex(t *testing.T) {
+	renamed := newTable()
+	openWith(t, mysql.Config{DSN: dsn(server.Port, "fence"), Table: renamed})
+	exec(t, "ALTER TABLE "+renamed+" DROP PRIMARY KEY, ADD UNIQUE KEY theirs (idem_key, scope)")
+	managed, old := open(t), open(t)
+	for name, c := range map[string]struct {
+		store fence.Store
+		drop  string
+	}{
+		"MariaDB":   {managed.Store, "ALTER TABLE " + managed.Table + " DROP PRIMARY KEY"},
+		"as MySQL":  {mysql.AsMySQL(old.Store.(*mysql.Store), old.Table), "ALTER TABLE " + old.Table + " DROP PRIMARY KEY"},
+		"their own": {openWith(t, mysql.Config{DSN: dsn(server.Port, "fence"), Table: renamed, Existing: true}), "DROP INDEX theirs ON " + renamed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := func(key string) (fence.Row, error) {
+				return c.store.Claim(t.Context(), fence.Statement{Op: fence.OpClaim, Key: fence.Key{Scope: "s", ID: key}, New: fence.NewToken(), Lease: time.Minute})
+			}
+			first, err := claim("known")
+			if err != nil || first.State != fence.Claimed || first.Attempt != 1 {
+				t.Fatalf("%+v, %v", first, err)
+			}
+			if again, err := claim("known"); err != nil || again.Token != first.Token {
+				t.Fatalf("%+v, %v", again, err)
+			}
+			exec(t, c.drop)
+			for _, key := range []string{"known", "new"} {
+				if row, err := claim(key); err == nil || !strings.Contains(err.Error(), "doesn't exist in table") {
+					t.Errorf("%s: %+v, %v", key, row, err)
+				}
+			}
+			if _, err := c.store.Read(t.Context(), fence.Key{Scope: "s", ID: "new"}); !errors.Is(err, fence.ErrNoRow) {
+				t.Errorf("a row was written: %v", err)
+			}
+		})
+	}
 }
 
 func TestDurabilityIsWatched(t *testing.T) {

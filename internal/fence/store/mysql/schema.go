@@ -108,31 +108,32 @@ func migrate(ctx context.Context, db *sql.DB, t sqlfence.Table) error {
 	return nil
 }
 
-// verify holds the table to what the statements need.
-func verify(ctx context.Context, conn *sqlfence.Database, t sqlfence.Table) error {
+// verify holds the table to what the statements need, and returns the name of
+// the key's unique index.
+func verify(ctx context.Context, conn *sqlfence.Database, t sqlfence.Table) (key string, err error) {
 	d := dialect()
 	unfit := &sqlfence.Unfit{Table: t}
 	var engine sql.NullString
-	err := conn.DB.QueryRowContext(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?", t.Schema, t.Name).Scan(&engine)
+	err = conn.DB.QueryRowContext(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?", t.Schema, t.Name).Scan(&engine)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		unfit.Add(createTable(t, d), "the table does not exist")
-		return unfit
+		return "", unfit
 	case err != nil:
-		return fmt.Errorf("look for %s: %w", t, err)
+		return "", fmt.Errorf("look for %s: %w", t, err)
 	case !strings.EqualFold(engine.String, "InnoDB"):
 		unfit.Add(fmt.Sprintf("ALTER TABLE %s ENGINE=InnoDB", t.Quoted(d)), "the engine is %s: a crash would lose what was committed", engine.String)
 	}
 	if err := verifyColumns(ctx, conn.DB, unfit, d); err != nil {
-		return err
+		return "", err
 	}
-	if err := verifyIndexes(ctx, conn.DB, unfit, d); err != nil {
-		return err
+	if key, err = verifyIndexes(ctx, conn.DB, unfit, d); err != nil {
+		return "", err
 	}
 	if len(unfit.Problems) == 0 {
 		unfit.ProbeWrites(ctx, conn, d, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO the fence's user", t.Quoted(d)))
 	}
-	return unfit.OrNil()
+	return key, unfit.OrNil()
 }
 
 func verifyColumns(ctx context.Context, db *sql.DB, unfit *sqlfence.Unfit, d sqlfence.Dialect) error {
@@ -174,13 +175,13 @@ func verifyColumns(ctx context.Context, db *sql.DB, unfit *sqlfence.Unfit, d sql
 	return rows.Err()
 }
 
-func verifyIndexes(ctx context.Context, db *sql.DB, unfit *sqlfence.Unfit, d sqlfence.Dialect) error {
+func verifyIndexes(ctx context.Context, db *sql.DB, unfit *sqlfence.Unfit, d sqlfence.Dialect) (key string, err error) {
 	// An index on the first bytes of a column would take long keys for equal.
 	rows, err := db.QueryContext(ctx, `SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index), MAX(sub_part IS NOT NULL)
 		FROM information_schema.statistics WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND non_unique = 0
 		GROUP BY index_name ORDER BY index_name`, unfit.Table.Schema, unfit.Table.Name)
 	if err != nil {
-		return fmt.Errorf("indexes of %s: %w", unfit.Table, err)
+		return "", fmt.Errorf("indexes of %s: %w", unfit.Table, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var unique []sqlfence.Index
@@ -188,7 +189,7 @@ func verifyIndexes(ctx context.Context, db *sql.DB, unfit *sqlfence.Unfit, d sql
 		var name, list string
 		var prefix bool
 		if err := rows.Scan(&name, &list, &prefix); err != nil {
-			return fmt.Errorf("indexes of %s: %w", unfit.Table, err)
+			return "", fmt.Errorf("indexes of %s: %w", unfit.Table, err)
 		}
 		if prefix {
 			unfit.Add(fmt.Sprintf("DROP INDEX %s ON %s", d.Quote(name), unfit.Table.Quoted(d)), "the unique index %s covers only the beginning of a column: long keys would become one", name)
@@ -196,6 +197,6 @@ func verifyIndexes(ctx context.Context, db *sql.DB, unfit *sqlfence.Unfit, d sql
 		}
 		unique = append(unique, sqlfence.Index{Name: name, Columns: strings.Split(list, ",")})
 	}
-	unfit.JudgeIndexes(unique, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (scope, idem_key)", d.Quote(unfit.Table.Name+"_key"), unfit.Table.Quoted(d)))
-	return rows.Err()
+	key = unfit.JudgeIndexes(unique, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (scope, idem_key)", d.Quote(unfit.Table.Name+"_key"), unfit.Table.Quoted(d)))
+	return key, rows.Err()
 }

@@ -3,6 +3,7 @@
 package sqlfence
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -107,7 +108,7 @@ func (d Dialect) claim(t Table) built {
 	}
 	rest := []struct{ column, text string }{
 		{"fingerprint", b.param(fingerprint)}, {"state", "'" + fence.Claimed.String() + "'"},
-		{"token", b.param(newToken)}, {"attempt", "1"}, {"owner", b.param(owner)},
+		{"token", b.param(newToken)}, {"attempt", cmp.Or(d.First, "1")}, {"owner", b.param(owner)},
 		{"lease_until", b.plus(lease)}, {"quiet_until", b.plus(quiet)}, {"first_sent_at", d.Now},
 	}
 	for _, r := range rest {

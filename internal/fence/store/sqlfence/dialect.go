@@ -20,6 +20,10 @@ type Dialect struct {
 	// Hidden keeps the planner from using a column's index: a guard's row must
 	// be found by its key, however few rows are in the wanted state.
 	Hidden func(column string) string
+	// First is the number of a key's first attempt, 1, as a claim's INSERT has
+	// it. Where no conflict clause names the key's index it does, so that a
+	// claim fails once that is gone. Empty: 1.
+	First  string
 	Claim  func(insert, columns, readAt string, t Table, d Dialect) string // see Store.Claim
 	Forget func(where string, limit string, t Table, d Dialect) string
 }
@@ -42,20 +46,25 @@ type Table struct {
 	Name   string
 }
 
-// identifier is kept to what every database accepts without surprises.
-var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+// identifier is kept to what every database accepts without surprises, and
+// leaves room for the names that are derived from a table's.
+const identifier = `[a-z_][a-z0-9_]{0,47}`
+
+// TablePattern is what a table's name must match.
+const TablePattern = `^(` + identifier + `[.])?` + identifier + `$`
+
+var tableName = regexp.MustCompile(TablePattern)
 
 // ParseTable accepts "name" and "schema.name".
 func ParseTable(text string) (Table, error) {
-	schema, name, dotted := strings.Cut(text, ".")
-	if !dotted {
-		schema, name = "", text
-	}
-	if !identifier.MatchString(name) || dotted && !identifier.MatchString(schema) {
+	if !tableName.MatchString(text) {
 		return Table{}, fmt.Errorf(
 			"table name %q: want name or schema.name, of lower-case letters, digits and underscores, not starting with a digit, at most 48 characters each", text)
 	}
-	return Table{Schema: schema, Name: name}, nil
+	if schema, name, dotted := strings.Cut(text, "."); dotted {
+		return Table{Schema: schema, Name: name}, nil
+	}
+	return Table{Name: text}, nil
 }
 
 func (t Table) String() string {

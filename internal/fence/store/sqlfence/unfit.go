@@ -52,21 +52,21 @@ type Index struct {
 	Columns []string
 }
 
-// JudgeIndexes wants exactly one unique index on the key, and none that could
-// make a claim collide with the row of another key.
-func (u *Unfit) JudgeIndexes(unique []Index, create string) {
-	found := false
+// JudgeIndexes wants a unique index on the key, whose name it returns, and none
+// that could make a claim collide with the row of another key.
+func (u *Unfit) JudgeIndexes(unique []Index, create string) (key string) {
 	for _, index := range unique {
 		switch {
 		case len(index.Columns) == 2 && slices.Contains(index.Columns, "scope") && slices.Contains(index.Columns, "idem_key"):
-			found = true
+			key = index.Name
 		case slices.ContainsFunc(index.Columns, func(name string) bool { return slices.Contains(Columns, name) }):
 			u.Add("", "the unique index %s on (%s) would let one key refuse another", index.Name, strings.Join(index.Columns, ", "))
 		}
 	}
-	if !found {
+	if key == "" {
 		u.Add(create, "no unique index on (scope, idem_key): two calls could both own one key")
 	}
+	return key
 }
 
 // ProbeWrites runs each kind of statement so that it changes no row, to learn

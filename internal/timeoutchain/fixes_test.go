@@ -18,11 +18,12 @@ func TestNextFix(t *testing.T) {
 		want       string
 	}{
 		{"a job of its own number", "job-timeout-unbounded", with(genericChain(), func(c *Chain) { c.Driver, c.Job, c.RetryAfter = SQS, Of(0), Value{} }), "set jobSeconds to 60"},
-		{"a job that outlasts the calls", "job-timeout-unbounded", with(genericChain(), func(c *Chain) { c.Driver, c.Job, c.RetryAfter, c.HTTP = SQS, Of(0), Value{}, Of(70) }), "set jobSeconds to 75"},
-		{"a job that outlasts the sleep", "job-timeout-unbounded", with(textbook(), func(c *Chain) { c.Job, c.Worker.Sleep = Of(0), Of(100) }), "set jobSeconds to 101 and retryAfterSeconds to 106"},
-		{"a job that outlasts the rest", "job-timeout-unbounded", with(textbook(), func(c *Chain) { c.Job, c.Worker.Rest = Of(0), Of(100) }), "set jobSeconds to 101 and retryAfterSeconds to 106"},
+		{"a job that outlasts the calls", "job-timeout-unbounded", with(genericChain(), func(c *Chain) { c.Driver, c.Job, c.RetryAfter, c.HTTP = SQS, Of(0), Value{}, Of(70) }), "set jobSeconds to 75 and terminationGracePeriodSeconds to 146"},
+		{"a job that outlasts the sleep", "job-timeout-unbounded", with(textbook(), func(c *Chain) { c.Job, c.Worker.Sleep = Of(0), Of(100) }), "set jobSeconds to 101 and retryAfterSeconds to 124 and terminationGracePeriodSeconds to 129"},
+		{"a job that outlasts the rest", "job-timeout-unbounded", with(textbook(), func(c *Chain) { c.Job, c.Worker.Rest = Of(0), Of(100) }), "set jobSeconds to 101 and retryAfterSeconds to 124 and terminationGracePeriodSeconds to 129"},
 
-		{"past a call that is too long for SQS", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43180), Value{} }), "set retryAfterSeconds to 43185"},
+		{"past a call", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43170), Value{} }), "set retryAfterSeconds to 43193"},
+		{"past a call that is too long for SQS", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43180), Value{} }), "set retryAfterSeconds to 43200"},
 		{"as close to SQS's limit as it goes", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43199), Value{} }), "set retryAfterSeconds to 43200"},
 		{"no number does", "retry-after-missing", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43200), Value{} }), retryAfterMissing.Doc.Remedy},
 
@@ -30,7 +31,7 @@ func TestNextFix(t *testing.T) {
 
 		{"G follows J", "http-not-below-job", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.HTTP, c.Grace = OutlastsJob, Of(40), Of(45) }), "set jobSeconds to 45 and terminationGracePeriodSeconds to 86"},
 		{"another fault stays", "http-not-below-job", with(textbook(), func(c *Chain) { c.HTTP, c.Worker.Sleep = Of(30), Of(100) }), "set jobSeconds to 35"},
-		{"J just above H", "http-not-below-job", onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43198), Of(43190), Of(43200) }), "set jobSeconds to 43199"},
+		{"R cannot go up", "http-not-below-job", onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43198), Of(43190), Of(43200) }), "set httpSeconds to 43185"},
 		{"a shorter call", "http-not-below-job", onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43199), Of(43190), Of(43200) }), "set httpSeconds to 43185"},
 		{"a shorter call of several", "http-not-below-job", onSQS(func(c *Chain) {
 			c.HTTP, c.HTTPAttempts, c.HTTPRetryDelay, c.Job, c.RetryAfter = Of(21600), Of(2), Of(3), Of(43190), Of(43200)
@@ -42,8 +43,11 @@ func TestNextFix(t *testing.T) {
 		{"G follows R", "job-not-below-retry-after", with(textbook(), func(c *Chain) {
 			c.Job, c.RetryAfter, c.Grace, c.HTTP, c.HTTPConnect = Of(60), Of(50), Of(65), Value{}, Value{}
 		}), "set retryAfterSeconds to 65 and terminationGracePeriodSeconds to 70"},
-		{"R just above J", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43199), Of(43190) }), "set retryAfterSeconds to 43200"},
-		{"a shorter job", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43200), Of(43190) }), "set jobSeconds to 43185"},
+		{"R past a call", "job-not-below-retry-after", with(textbook(), func(c *Chain) { c.Job, c.RetryAfter, c.Grace = Of(60), Of(30), Value{} }), "set retryAfterSeconds to 83"},
+		{"a lock follows", "job-not-below-retry-after", with(textbook(), func(c *Chain) { c.Job, c.RetryAfter, c.Grace, c.UniqueFor = Of(60), Of(30), Value{}, Of(200) }), "set retryAfterSeconds to 83 and uniqueForSeconds to 296"},
+		{"R just above J", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter, c.HTTP = Of(43199), Of(43190), Of(43188) }), "set retryAfterSeconds to 43200"},
+		{"a shorter job", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43200), Of(43190) }), "set jobSeconds to 43167"},
+		{"a job within the platform's grace", "job-not-below-retry-after", with(textbook(), func(c *Chain) { c.Job, c.RetryAfter, c.Grace = Of(570), Of(90), Value{} }), "set jobSeconds to 67"},
 		{"a job just below R", "job-not-below-retry-after", onSQS(func(c *Chain) { c.Job, c.RetryAfter, c.HTTP = Of(43200), Of(43190), Of(43188) }), "set jobSeconds to 43189"},
 
 		{"a grace of more than a year", "retry-after-not-below-grace", with(textbook(), func(c *Chain) { c.RetryAfter = Of(MaxSeconds) }), "leave terminationGracePeriodSeconds out"},
@@ -53,18 +57,19 @@ func TestNextFix(t *testing.T) {
 		{"a call is longer than the margin", "drain-exceeds-grace", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.Grace = OutlastsJob, Of(30) }), "set terminationGracePeriodSeconds to 51"},
 		{"no call", "drain-exceeds-grace", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.Grace, c.HTTP = OutlastsJob, Of(30), Value{} }), "set terminationGracePeriodSeconds to 35"},
 
+		{"a grace that passes the reservation", "blocked-call-past-grace", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.RetryAfter, c.Grace = OutlastsJob, Of(50), Of(45) }), "set terminationGracePeriodSeconds to 55"},
 		{"a grace that outlasts the job only", "thin-margin", with(textbook(), func(c *Chain) { c.GraceOutlasts, c.Grace, c.HTTP = OutlastsJob, Of(34), Value{} }), "set terminationGracePeriodSeconds to 35"},
 		{"J down where R cannot go up", "thin-margin", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43197), Of(43200) }), "set jobSeconds to 43195"},
-		{"C down where J cannot go up", "thin-margin", with(onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43192), Of(43195), Of(43200) }), func(c *Chain) { c.HTTPAttempts = Of(1) }), "set jobSeconds to 43197"},
+		{"C down where J cannot go up", "thin-margin", with(onSQS(func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Of(43192), Of(43195), Of(43200) }), func(c *Chain) { c.HTTPAttempts = Of(1) }), "set httpSeconds to 43190"},
 
 		{"tries for every step", "retries-unbounded", with(textbook(), func(c *Chain) { c.Tries, c.Backoff = Of(0), []int64{1, 2, 3} }), "set tries to 4"},
-		{"tries for no step", "retries-unbounded", with(textbook(), func(c *Chain) { c.Tries, c.Backoff = Of(0), nil }), "set tries to 3"},
+		{"tries for no step", "retries-unbounded", with(textbook(), func(c *Chain) { c.Tries, c.Backoff = Of(0), nil }), "set tries to 2"},
 		{"the key's life allows one run", "retries-unbounded", with(textbook(), func(c *Chain) { c.Tries, c.ProviderKeyTTL = Of(0), Of(100) }), "set tries to 1"},
 
 		{"a pause of a year", "backoff-exceeds-retention", with(textbook(), func(c *Chain) { c.Backoff, c.MessageRetention = []int64{MaxSeconds - 4}, Of(60) }), "leave messageRetentionSeconds out"},
 		{"the longest retention", "backoff-exceeds-retention", with(textbook(), func(c *Chain) { c.Backoff, c.MessageRetention = []int64{MaxSeconds - Margin}, Of(60) }), "set messageRetentionSeconds to 31536000"},
 
-		{"a job that is too long for SQS", "driver-limit", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43206), Of(43210) }), "set retryAfterSeconds to 43200 and jobSeconds to 43195"},
+		{"a job that is too long for SQS", "driver-limit", onSQS(func(c *Chain) { c.Job, c.RetryAfter = Of(43206), Of(43210) }), "set retryAfterSeconds to 43200 and jobSeconds to 43177"},
 		{"a pause that is too long for SQS", "driver-limit", onSQS(func(c *Chain) { c.Backoff = []int64{43201} }), "keep every step of backoffSeconds at or below 43200"},
 
 		{"a window of more than a year", "key-ttl-below-retry-window", with(textbook(), func(c *Chain) { c.RetryUntil, c.ProviderKeyTTL = Of(MaxSeconds), Of(60) }), "leave providerKeyTTLSeconds out"},
@@ -74,7 +79,7 @@ func TestNextFix(t *testing.T) {
 		{"a unique lock of more than a year", "unique-lock-shorter-than-retries", with(textbook(), func(c *Chain) { c.RetryUntil, c.UniqueFor = Of(MaxSeconds), Of(60) }), "set uniqueForSeconds to 0"},
 		{"a probe of more than a year", "liveness-kills-early", with(textbook(), func(c *Chain) { c.Job, c.BeforeStop, c.Pod.LivenessGrace = Of(MaxSeconds), Of(1), Of(60) }), "leave livenessProbe.terminationGracePeriodSeconds out"},
 
-		{"a job below their R", "shared-queue-shorter-reservation", sharing(Poller{Name: "b", Job: Of(5), RetryAfter: Of(29)}), "set jobSeconds to 24"},
+		{"a job below their R", "shared-queue-shorter-reservation", sharing(Poller{Name: "b", Job: Of(5), RetryAfter: Of(30)}), "set jobSeconds to 25"},
 		{"a job just below their R", "shared-queue-shorter-reservation", sharing(Poller{Name: "b", Job: Of(5), RetryAfter: Of(22)}), "set jobSeconds to 21"},
 		{"no job is short enough", "shared-queue-shorter-reservation", sharing(Poller{Name: "b", Job: Of(5), RetryAfter: Of(21)}), sharedQueueShorterReservation.Doc.Remedy},
 
@@ -89,6 +94,9 @@ func TestNextFix(t *testing.T) {
 			c.HTTP, c.HTTPConnect, c.HTTPAttempts, c.HTTPRetryDelay = Value{}, Value{}, Of(2), Of(3)
 		}), "set httpSeconds to the longest timeout of any client that the job uses, at most 11"},
 		{"C of a short job", "http-timeout-missing", with(textbook(), func(c *Chain) { c.HTTP, c.HTTPConnect, c.Job, c.Worker.Sleep = Value{}, Value{}, Of(5), Of(3) }), "set httpSeconds to the longest timeout of any client that the job uses, at most 1"},
+		{"C that still ends before R", "http-timeout-missing", with(textbook(), func(c *Chain) { c.HTTP, c.RetryAfter = Value{}, Of(45) }), "set httpSeconds to the longest timeout of any client that the job uses, at most 12"},
+		{"C that still ends before G", "http-timeout-missing", with(textbook(), func(c *Chain) { c.HTTP, c.RetryAfter, c.Grace = Value{}, Of(70), Of(50) }), "set httpSeconds to the longest timeout of any client that the job uses, at most 19"},
+		{"C that leaves the lock", "http-timeout-missing", with(textbook(), func(c *Chain) { c.HTTP, c.OverlapExpireAfter = Value{}, Of(40) }), "set httpSeconds to the longest timeout of any client that the job uses, at most 9"},
 		{"C of a job without a limit", "http-timeout-missing", with(genericChain(), func(c *Chain) { c.HTTP, c.Job, c.RetryAfter = Value{}, Of(0), Value{} }), "set httpSeconds to the longest timeout of any client that the job uses, at most 30"},
 
 		{"a provider that leaves time to answer", "provider-timeout-not-below-http", with(fenced(), func(c *Chain) { c.HTTP, c.HTTPConnect = Of(4), Of(1) }), "set timeoutSeconds of stripe to 1"},

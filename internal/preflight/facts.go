@@ -51,6 +51,8 @@ type App struct {
 		Posix       bool     `json:"posix"`
 		Missing     []string `json:"missing"`     // functions that are compiled out or disabled
 		MemoryLimit int64    `json:"memoryLimit"` // bytes, -1 = none
+		// MemoryLimitAtStart is what it was before the application set it.
+		MemoryLimitAtStart int64 `json:"memoryLimitAtStart"`
 	} `json:"php"`
 	Laravel struct {
 		Version      string `json:"version"`
@@ -60,7 +62,8 @@ type App struct {
 	} `json:"laravel"`
 	Queue  Connection `json:"queue"`
 	Failed struct {
-		Driver string `json:"driver"`
+		Driver string `json:"driver"` // as it is written, empty where there is none
+		Store  string `json:"store"`  // what Laravel makes of it: null, database, database-uuids, dynamodb or file
 		Table  string `json:"table"`
 	} `json:"failed"`
 	Cache struct {
@@ -210,14 +213,17 @@ type RedisServer struct {
 
 // Table says whether a table is there.
 type Table struct {
-	Exists bool `json:"exists"`
+	Exists     bool   `json:"exists"`
+	Name       string `json:"name"`       // with the connection's prefix
+	Connection string `json:"connection"` // of the database
 }
 
 // FenceTable says what of the fence's table is there.
 type FenceTable struct {
-	Exists bool `json:"exists"`
-	Column bool `json:"column"`
-	Unique bool `json:"unique"` // by an index of the key column alone
+	Exists bool   `json:"exists"`
+	Name   string `json:"name"` // with the connection's prefix
+	Column bool   `json:"column"`
+	Unique bool   `json:"unique"` // by an index of the key column alone
 }
 
 // SQSQueue is what SQS says of the queue.

@@ -101,8 +101,8 @@ func (in *inspection) timeoutFindings(c Class, timeout int64) []Finding {
 			if f.Rule != rule || f.Rule == "thin-margin" && !strings.Contains(f.Problem, fmt.Sprintf("jobSeconds %d", timeout)) {
 				continue
 			}
-			if f.Rule == "http-not-below-job" { // whether this class makes such a call is not known
-				f.Severity = timeoutchain.Warning
+			if known, ok := timeoutchain.RuleByID(rule); ok {
+				f.Severity = ChainSeverity(known)
 			}
 			f = f.inWordsOf(map[string]string{"jobSeconds": c.Timeout.By})
 			f.Subject, f.Fix = c.Name, in.timeoutFix(c, timeout)
@@ -113,24 +113,27 @@ func (in *inspection) timeoutFindings(c Class, timeout int64) []Finding {
 	return nil
 }
 
-// timeoutFix is the most that the declared chain allows a class, and what the
-// chain would need to allow what the class has.
+// timeoutFix is the most that the declared chain allows a class, and what would
+// have to be declared to allow what the class has.
 func (in *inspection) timeoutFix(c Class, timeout int64) string {
-	const margin = timeoutchain.Margin
-	most := in.chain.Grace.N() - in.chain.BeforeStop.N() - in.chain.Pop() - margin
-	if in.chain.RetryAfter.Positive() {
-		most = min(most, in.chain.RetryAfter.N()-margin)
+	who := fmt.Sprintf("%s of %s", c.Timeout.By, c.Name)
+	least := in.chain.LeastJob()
+	if timeout > 0 && timeout < least {
+		return fmt.Sprintf("set %s to at least %d, or shorten its calls", who, least)
 	}
-	least := in.chain.TotalHTTP() + margin
-	switch {
-	case timeout <= 0:
-		return fmt.Sprintf("set %s of %s to at most %d", c.Timeout.By, c.Name, most)
-	case timeout < least:
-		return fmt.Sprintf("set %s of %s to at least %d, or shorten its calls", c.Timeout.By, c.Name, least)
+	lower, raise := "", ""
+	most := in.chain.LongestJob()
+	switch declared := in.chain.Job.N(); {
+	case most < least:
+	case declared >= least && declared < most:
+		lower = fmt.Sprintf("set %s to at most %d (%d with jobSeconds %d)", who, declared, most, most)
 	default:
-		return fmt.Sprintf("set %s of %s to at most %d, or declare jobSeconds %d and retryAfterSeconds %d",
-			c.Timeout.By, c.Name, most, timeout, max(timeout+margin, in.chain.RetryAfter.N()))
+		lower = fmt.Sprintf("set %s to at most %d", who, most)
 	}
+	if timeout > 0 {
+		raise = in.declaring(timeoutchain.LinkJob, timeout)
+	}
+	return or(lower, raise)
 }
 
 // number is a limit that is one number for every job of the class.
@@ -166,7 +169,7 @@ var classTimeoutOverDeclared = Rule{
 				Subject: c.Name, Link: timeoutchain.LinkJob,
 				Problem:     fmt.Sprintf("%s (%s): %s %d is above jobSeconds %d", c.Name, c.Timeout.File, c.Timeout.By, *timeout, in.chain.Job.N()),
 				Consequence: "jobSeconds is not the longest a job may take, and what is derived from it is too short for this one",
-				Fix:         fmt.Sprintf("declare jobSeconds %d, or lower %s", *timeout, c.Timeout.By),
+				Fix:         fmt.Sprintf("declare jobSeconds %d, or set %s of %s to at most %d", *timeout, c.Timeout.By, c.Name, in.chain.Job.N()),
 			})
 		}
 		return findings

@@ -193,18 +193,35 @@ var blockForDiffers = Rule{
 		real.BlockFor = optional(actual.Value)
 		source := fmt.Sprintf("%s is %s", in.source(in.key("block_for"), func(a *App) string { return a.Queue.BlockFor.String() }), actual)
 		if found := in.broken(real, blockRules, timeoutchain.LinkBlockFor); len(found) > 0 {
-			for i := range found {
+			for i, f := range found {
+				found[i] = f.inWordsOf(map[string]string{"blockForSeconds": "block_for"})
 				found[i].Problem = source + ", so " + found[i].Problem
+				found[i].Fix = in.blockFix(actual)
 			}
 			return found
 		}
 		return []Finding{{
 			Link:        timeoutchain.LinkBlockFor,
 			Problem:     fmt.Sprintf("blockForSeconds is %s, but %s", orUndeclared(in.chain.BlockFor), source),
-			Consequence: "the grace is derived from another wait than the real one",
-			Fix:         "set both to the same number, or leave both out",
+			Consequence: "the grace is derived from another wait than the real one", Fix: in.blockFix(actual),
 		}}
 	},
+}
+
+// blockFix is the declared pop for the application, or the application's for the
+// declaration, where a pop of that length can be declared at all.
+func (in *inspection) blockFix(actual Setting) string {
+	change, declare := "leave block_for out of "+in.fileToChange(), ""
+	if in.chain.BlockFor.Positive() {
+		change = fmt.Sprintf("set block_for to %d in %s", in.chain.BlockFor.N(), in.fileToChange())
+	}
+	switch {
+	case actual.Value != nil && *actual.Value > 0:
+		declare = in.declaring(timeoutchain.LinkBlockFor, *actual.Value)
+	case actual.Value == nil && actual.Text == "":
+		declare = "leave blockForSeconds out"
+	}
+	return or(change, declare)
 }
 
 func sameNumber(n *int64, v timeoutchain.Value) bool {

@@ -290,6 +290,8 @@ var ofStores = []variant{
 		},
 	},
 	{name: "cache in the process", rule: "restart-store-not-shared", defect: func(a *app) { a.set("CACHE_DRIVER", "array") }, twin: func(a *app) { a.set("CACHE_DRIVER", "redis") }},
+	{name: "cache that keeps nothing", rule: "restart-store-not-shared", severity: timeoutchain.Warning, defect: func(a *app) { a.set("CACHE_DRIVER", "null") }},
+	{name: "no such cache store", rule: "restart-store-not-shared", severity: timeoutchain.Error, defect: func(a *app) { a.set("CACHE_DRIVER", "shared") }},
 	{name: "cache in the pod", rule: "restart-store-not-shared", defect: func(a *app) { a.set("CACHE_DRIVER", "file") }},
 	{
 		name: "a log that this user cannot write", rule: "log-not-writable",
@@ -345,6 +347,11 @@ var ofMemory = []variant{
 		name: "PHP's limit below the worker's", rule: "php-memory-below-worker",
 		defect: func(a *app) { a.php = []string{"php8.2", "-d", "memory_limit=128M"} },
 		twin:   func(a *app) { a.php = []string{"php8.2", "-d", "memory_limit=160M"} },
+	},
+	{
+		name: "PHP's limit below the worker's, by the application", rule: "php-memory-below-worker",
+		defect: func(a *app) { a.edit("bootstrap/app.php", "<?php\n", "<?php\nini_set('memory_limit', '96M');\n") },
+		twin:   func(a *app) { a.edit("bootstrap/app.php", "<?php\n", "<?php\nini_set('memory_limit', '196M');\n") },
 	},
 	{
 		name: "PHP without a limit in a container with one", rule: "php-memory-over-container",

@@ -42,6 +42,7 @@ final class Configuration
                 return !function_exists($function);
             })),
             'memoryLimit' => self::bytes((string) ini_get('memory_limit')),
+            'memoryLimitAtStart' => self::bytes((string) ini_get_all('core')['memory_limit']['global_value']),
         ];
     }
 
@@ -72,28 +73,31 @@ final class Configuration
         ];
     }
 
-    /** The store of failed jobs. A driver of null is none; without any the table decides. */
+    /** The store of failed jobs: the driver as it is written, and what Laravel makes of it. */
     public static function failed($config): array
     {
         $failed = (array) $config->get('queue.failed');
-        $unnamed = isset($failed['table']) ? 'database' : '';
+        $driver = array_key_exists('driver', $failed) ? self::text($failed['driver'] ?? 'null') : '';
+        $store = in_array($driver, ['null', 'dynamodb', 'database-uuids', 'file'], true) ? $driver : (isset($failed['table']) ? 'database' : 'null');
 
-        return [
-            'driver' => self::text(array_key_exists('driver', $failed) ? $failed['driver'] : $unnamed),
-            'table' => self::text($failed['table'] ?? ''),
-        ];
+        return ['driver' => $driver, 'store' => $store, 'table' => self::text($failed['table'] ?? '')];
     }
 
     private static function cache($config): array
     {
-        $store = self::text($config->get('cache.default'));
-        $stores = (array) $config->get('cache.stores');
-
         return [
-            'store' => $store,
-            'driver' => self::text($stores[$store]['driver'] ?? ''),
+            'store' => self::text($config->get('cache.default') ?? 'null'),
+            'driver' => self::text(self::cacheStore($config)['driver'] ?? ''),
             'prefix' => self::text($config->get('cache.prefix')),
         ];
+    }
+
+    /** The default store. No name, or null, is the store that keeps nothing. */
+    private static function cacheStore($config): array
+    {
+        $store = self::text($config->get('cache.default') ?? 'null');
+
+        return $store === 'null' ? ['driver' => 'null'] : (array) (((array) $config->get('cache.stores'))[$store] ?? []);
     }
 
     /** How the queue's Redis stands to the cache's. Hosts stay here: only whether they are the same is told. */

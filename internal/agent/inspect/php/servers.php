@@ -27,7 +27,7 @@ final class Servers
                 return self::table($app, $queue['connection'] ?? null, (string) ($queue['table'] ?? 'jobs'));
             });
         }
-        if (in_array($failed['driver'], ['database', 'database-uuids'], true)) {
+        if (in_array($failed['store'], ['database', 'database-uuids'], true)) {
             self::check('failed', function () use ($app, $config, $failed) {
                 return self::table($app, $config->get('queue.failed.database'), $failed['table'] ?: 'failed_jobs');
             });
@@ -76,7 +76,12 @@ final class Servers
 
     private static function table($app, ?string $connection, string $table): array
     {
-        return ['exists' => self::connection($app, $connection)->getSchemaBuilder()->hasTable($table)];
+        $connection = self::connection($app, $connection);
+
+        return [
+            'exists' => $connection->getSchemaBuilder()->hasTable($table),
+            'name' => $connection->getTablePrefix().$table, 'connection' => (string) $connection->getName(),
+        ];
     }
 
     private static function connection($app, ?string $name)
@@ -93,14 +98,16 @@ final class Servers
     {
         $connection = self::connection($app, null);
         $schema = $connection->getSchemaBuilder();
+        $name = $connection->getTablePrefix().$table;
         if (!$schema->hasTable($table)) {
-            return ['exists' => false, 'column' => false, 'unique' => false];
+            return ['exists' => false, 'name' => $name, 'column' => false, 'unique' => false];
         }
 
         return [
             'exists' => true,
+            'name' => $name,
             'column' => in_array(strtolower($key), array_map('strtolower', $schema->getColumnListing($table)), true),
-            'unique' => in_array([strtolower($key)], self::uniqueIndexes($connection, $connection->getTablePrefix().$table), true),
+            'unique' => in_array([strtolower($key)], self::uniqueIndexes($connection, $name), true),
         ];
     }
 

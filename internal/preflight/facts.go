@@ -121,7 +121,8 @@ type Redis struct {
 // Horizon is what Horizon would run.
 type Horizon struct {
 	Environment     string       `json:"environment"`
-	Environments    []string     `json:"environments"` // those that are configured
+	Environments    []string     `json:"environments"` // the keys that are configured
+	Chosen          string       `json:"chosen"`       // the key that Horizon takes, empty where none fits
 	FastTermination bool         `json:"fastTermination"`
 	Supervisors     []Supervisor `json:"supervisors"`
 }

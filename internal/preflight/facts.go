@@ -160,7 +160,7 @@ type Class struct {
 // Limit is what a class says about itself.
 type Limit struct {
 	Numbers []int64 `json:"numbers"`
-	Text    string  `json:"text"`
+	Text    string  `json:"text"` // a name; of a number: what stands there and is none
 	By      string  `json:"by"`   // "$timeout" or "#[Timeout]"
 	In      string  `json:"in"`   // the class that says it: this one or a parent
 	File    string  `json:"file"` // of that class

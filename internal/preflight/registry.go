@@ -54,6 +54,7 @@ var registry = []Rule{
 
 	classLimits,
 	classTimeoutOverDeclared,
+	classLimitNotANumber,
 	classLimitHidden,
 	classNotVerified,
 	classBroken,

@@ -69,7 +69,7 @@ func (in *inspection) classFindings(c Class) []Finding {
 		real.Tries = timeoutchain.Of(*tries)
 		words["tries "] = c.Tries.By + " "
 	}
-	if c.Backoff != nil && len(c.Backoff.Numbers) > 0 && !c.dynamic("backoff") {
+	if c.Backoff != nil && len(c.Backoff.Numbers) > 0 && c.Backoff.Text == "" && !c.dynamic("backoff") {
 		real.Backoff = c.Backoff.Numbers
 		words["backoffSeconds"] = c.Backoff.By
 	}
@@ -176,6 +176,52 @@ var classTimeoutOverDeclared = Rule{
 	},
 }
 
+var classLimitNotANumber = Rule{
+	ID: "class-limit-not-a-number", Severity: timeoutchain.Error,
+	Doc: timeoutchain.Doc{
+		When:   "A job class sets `timeout` or `tries` to something that is no number, such as `'10 minutes'`, an empty text or a list. A warning for `backoff`, and for `uniqueFor` of a class that is unique.",
+		Why:    "Laravel hands the value on as it is. With such a timeout PHP ends the worker as soon as it takes the job, which comes back and ends the next one; an empty text means no limit. Such tries never run out, such a backoff is no pause.",
+		Remedy: "write the number of seconds, or of runs",
+	},
+	check: func(in *inspection) []Finding {
+		var findings []Finding
+		for _, c := range in.classes() {
+			for _, l := range c.numeric() {
+				if l.limit == nil || l.limit.Text == "" || c.dynamic(l.name) {
+					continue
+				}
+				findings = append(findings, Finding{
+					Severity: l.severity, Subject: c.Name, Link: l.link,
+					Problem:     fmt.Sprintf("%s (%s): %s is %s, which is no number", c.Name, l.limit.File, l.limit.By, l.limit.Text),
+					Consequence: l.consequence, Fix: fmt.Sprintf("set %s of %s to a whole number", l.limit.By, c.Name),
+				})
+			}
+		}
+		return findings
+	},
+}
+
+// numericLimit is a limit that must be a number, and what follows if it is not.
+type numericLimit struct {
+	name        string
+	limit       *Limit
+	link        timeoutchain.Link
+	severity    timeoutchain.Severity
+	consequence string
+}
+
+func (c Class) numeric() []numericLimit {
+	limits := []numericLimit{
+		{"timeout", c.Timeout, timeoutchain.LinkJob, timeoutchain.Error, "the worker dies when it takes such a job, or runs it without a limit"},
+		{"tries", c.Tries, timeoutchain.LinkTries, timeoutchain.Error, "a job that kills its process is run again for ever"},
+		{"backoff", c.Backoff, timeoutchain.LinkBackoff, timeoutchain.Warning, "there is no pause before the next run"},
+	}
+	if c.Unique {
+		limits = append(limits, numericLimit{"uniqueFor", c.UniqueFor, timeoutchain.LinkUniqueFor, timeoutchain.Warning, "the lock cannot be taken, or ends at another time"})
+	}
+	return limits
+}
+
 var classLimitHidden = Rule{
 	ID: "class-limit-hidden", Severity: timeoutchain.Warning,
 	Doc: timeoutchain.Doc{
@@ -201,7 +247,7 @@ var classLimitHidden = Rule{
 var classNotVerified = Rule{
 	ID: "class-not-verified", Severity: Unverified,
 	Doc: timeoutchain.Doc{
-		When:   "A job class sets `timeout`, `tries`, `backoff` or `uniqueFor` in its constructor, or has a method `tries()`, `backoff()`, `uniqueFor()` or `retryUntil()`.",
+		When:   "A job class sets `timeout`, `tries`, `backoff` or `uniqueFor` in its constructor, be it an inherited one or by a promoted parameter, or has a method `tries()`, `backoff()`, `uniqueFor()` or `retryUntil()`.",
 		Why:    "The number is known only when a job is made. Classes are loaded here, never made.",
 		Remedy: "make it a property with a default, if one number fits all jobs of the class",
 	},

@@ -116,6 +116,7 @@ type Redis struct {
 	Cluster         bool   `json:"cluster"`
 	Prefix          string `json:"prefix"`
 	SharedWithCache bool   `json:"sharedWithCache"` // the default cache store has the same database
+	MaybeShared     bool   `json:"maybeShared"`     // it has the same database number, on a server of another name
 }
 
 // Horizon is what Horizon would run.
@@ -198,11 +199,12 @@ func (f Failure) String() string {
 // answer.
 type Servers struct {
 	Redis      *RedisServer
+	Cache      *CacheServer
 	Jobs       *Table
 	Failed     *Table
 	Fence      *FenceTable
 	SQS        *SQSQueue
-	Unanswered map[string]Failure // by question: redis, jobs, failed, fence, sqs
+	Unanswered map[string]Failure // by question: redis, cache, jobs, failed, fence, sqs
 }
 
 // RedisServer is what the queue's Redis is set to.
@@ -210,6 +212,11 @@ type RedisServer struct {
 	Policy    string `json:"policy"`    // maxmemory-policy
 	MaxMemory int64  `json:"maxmemory"` // bytes, 0 = no limit
 	Cluster   bool   `json:"cluster"`
+}
+
+// CacheServer says whether the cache's Redis is the queue's.
+type CacheServer struct {
+	Same bool `json:"same"`
 }
 
 // Table says whether a table is there.
@@ -290,6 +297,7 @@ func (r *Reading) readers() map[string]func([]byte) error {
 		"asking":  r.asking,
 
 		"server-redis":  func(l []byte) error { return into(l, &r.Servers.Redis) },
+		"server-cache":  func(l []byte) error { return into(l, &r.Servers.Cache) },
 		"server-jobs":   func(l []byte) error { return into(l, &r.Servers.Jobs) },
 		"server-failed": func(l []byte) error { return into(l, &r.Servers.Failed) },
 		"server-fence":  func(l []byte) error { return into(l, &r.Servers.Fence) },

@@ -131,7 +131,7 @@ var restartStoreNotShared = Rule{
 var logNotWritable = Rule{
 	ID: "log-not-writable", Severity: timeoutchain.Warning,
 	Doc: timeoutchain.Doc{
-		When:   "The default log channel writes to a file that this user cannot write, as on a read-only root file system.",
+		When:   "The default log channel, or one of the channels of its stack, writes to a file that this user cannot write: on a read-only root file system, in a directory that cannot be made, or where a directory has the file's name. `single` and `daily` are looked at.",
 		Why:    "The first error of a job becomes two, and the second hides the first. Before Laravel 9.52 the worker then ends with exit code 0.",
 		Remedy: "set LOG_CHANNEL to stderr",
 	},

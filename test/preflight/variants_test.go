@@ -298,6 +298,75 @@ var ofStores = []variant{
 		defect: func(a *app) { a.set("LOG_CHANNEL", "single"); asNobody(a) },
 		twin:   func(a *app) { a.set("LOG_CHANNEL", "stderr"); asNobody(a) },
 	},
+	{
+		name: "a log below a device", rule: "log-not-writable",
+		defect: logsTo("single", "/dev/null/logs/shop.log"),
+		twin:   logsTo("single", "/dev/null"),
+	},
+	{
+		name: "a log below a file", rule: "log-not-writable",
+		defect: func(a *app) { logsTo("single", a.dir+"/artisan/logs/shop.log")(a) },
+		twin:   func(a *app) { logsTo("single", a.dir+"/storage/new/logs/shop.log")(a) },
+	},
+	{
+		name: "a directory in the place of the log", rule: "log-not-writable",
+		defect: func(a *app) { logsTo("single", a.dir+"/storage")(a) },
+	},
+	{
+		name: "a daily log below a file", rule: "log-not-writable",
+		defect: func(a *app) { logsTo("daily", a.dir+"/artisan/shop.log")(a) },
+		twin:   func(a *app) { logsTo("daily", a.dir+"/storage/logs/shop.log")(a) },
+	},
+	{
+		name: "a log below a file, in a stack", rule: "log-not-writable",
+		defect: func(a *app) { logsTo("single", a.dir+"/artisan/shop.log")(a); stacked(a, "stderr,single") },
+		twin:   func(a *app) { logsTo("single", a.dir+"/artisan/shop.log")(a); stacked(a, "stderr") },
+	},
+	{
+		name: "a log by a stream", rule: "log-not-writable",
+		defect: func(a *app) { logsTo("single", "file://"+a.dir+"/artisan/shop.log")(a) },
+		twin:   logsTo("single", "php://stderr"),
+	},
+	{
+		name: "failed jobs on a database without a table", rule: "failed-store-null",
+		defect: func(a *app) {
+			a.set("QUEUE_FAILED_DRIVER", "database")
+			a.edit("config/queue.php", "'table' => 'failed_jobs'", "'tables' => 'failed_jobs'")
+		},
+		twin: func(a *app) {
+			a.edit("config/queue.php", "'driver' => env('QUEUE_FAILED_DRIVER', 'database-uuids'),\n        'database'", "'database'")
+		},
+	},
+	{
+		name: "no table of jobs with the prefix", rule: "jobs-table-missing",
+		defect: func(a *app) { a.onDatabase(); prefixed(a) },
+		twin: func(a *app) {
+			a.onDatabase()
+			prefixed(a)
+			a.sql("sqlite:"+a.dir+"/shop.sqlite", "alter table jobs rename to pk_jobs")
+		},
+	},
+}
+
+// logsTo makes a channel with this path the default one.
+func logsTo(driver, path string) func(*app) {
+	return func(a *app) {
+		a.set("LOG_CHANNEL", "single")
+		a.edit("config/logging.php", "['driver' => 'single', 'path' => storage_path('logs/laravel.log')]", sprintf("['driver' => '%s', 'path' => '%s']", driver, path))
+	}
+}
+
+// stacked makes a stack of these channels the default one.
+func stacked(a *app, channels string) {
+	a.set("LOG_CHANNEL", "stack")
+	a.edit("config/logging.php", "'channels' => [", sprintf("'channels' => [\n        'stack' => ['driver' => 'stack', 'channels' => explode(',', '%s')],", channels))
+}
+
+// prefixed gives the queue a database connection that puts a prefix before the
+// names of its tables.
+func prefixed(a *app) {
+	a.edit("config/database.php", "'mysql' => [", "'prefixed' => ['driver' => 'sqlite', 'database' => env('DB_DATABASE'), 'prefix' => 'pk_'],\n        'mysql' => [")
+	a.set("DB_QUEUE_CONNECTION", "prefixed")
 }
 
 // asNobody starts PHP as a user who can read the application and no more.
@@ -324,6 +393,22 @@ var ofServers = []variant{
 	{
 		name: "queue and cache by one connection", rule: "redis-shared-with-cache",
 		defect: func(a *app) { a.set("REDIS_CACHE_CONNECTION", "default") },
+	},
+	{
+		name: "queue and cache in one database, under two names", rule: "redis-shared-with-cache",
+		defect: func(a *app) { a.set("REDIS_CACHE_DB", "0"); a.set("REDIS_CACHE_HOST", "localhost") },
+		twin: func(a *app) {
+			a.set("REDIS_CACHE_DB", "0")
+			a.set("REDIS_CACHE_HOST", "localhost")
+			a.set("REDIS_CACHE_PORT", redis(a.t, "allkeys-lru"))
+		},
+	},
+	{
+		name: "queue and cache in one database, perhaps", rule: "redis-shared-with-cache", unseen: true,
+		defect: func(a *app) {
+			a.set("REDIS_CACHE_DB", "0")
+			a.set("REDIS_CACHE_PORT", freePort(a.t))
+		},
 	},
 	{name: "no prefix", rule: "redis-prefix-missing", defect: func(a *app) { a.set("REDIS_PREFIX", "") }, twin: func(a *app) { a.set("REDIS_PREFIX", "x:") }},
 	{

@@ -21,6 +21,15 @@ final class Servers
             self::check('redis', function () use ($app, $queue) {
                 return self::redis($app['redis']->connection($queue['connection'] ?? 'default'));
             });
+            if (Configuration::of($app, $ask)['redis']['maybeShared']) {
+                self::check('cache', function () use ($app, $queue, $config) {
+                    $of = function (string $connection) use ($app): string {
+                        return self::runId($app['redis']->connection($connection));
+                    };
+
+                    return ['same' => $of($queue['connection'] ?? 'default') === $of(Configuration::cacheConnection($config))];
+                });
+            }
         }
         if ($driver === 'database') {
             self::check('jobs', function () use ($app, $queue) {
@@ -61,17 +70,35 @@ final class Servers
 
     private static function redis($connection): array
     {
-        $info = [];
-        $answer = (array) $connection->info();
-        array_walk_recursive($answer, function ($value, $key) use (&$info) { // Predis sorts them into sections
-            $info[$key] = $value;
-        });
+        $info = self::info($connection);
 
         return [
             'policy' => (string) ($info['maxmemory_policy'] ?? ''),
             'maxmemory' => (int) ($info['maxmemory'] ?? 0),
             'cluster' => !empty($info['cluster_enabled']),
         ];
+    }
+
+    private static function info($connection): array
+    {
+        $info = [];
+        $answer = (array) $connection->info();
+        array_walk_recursive($answer, function ($value, $key) use (&$info) { // Predis sorts them into sections
+            $info[$key] = $value;
+        });
+
+        return $info;
+    }
+
+    /** What a server calls itself, under whatever name it is reached. */
+    private static function runId($connection): string
+    {
+        $id = (string) (self::info($connection)['run_id'] ?? '');
+        if ($id === '') {
+            throw new \RuntimeException('the server does not tell its run_id');
+        }
+
+        return $id;
     }
 
     private static function table($app, ?string $connection, string $table): array

@@ -18,6 +18,9 @@ type Facts struct {
 	// Uncached is the configuration as it would be without a cached one; nil
 	// where none is cached.
 	Uncached *Reading
+	// UnseenEnv is what of the worker's environment was not known to whoever
+	// asked, each with the reason. A pod knows all of it.
+	UnseenEnv []string
 }
 
 // Reading is what one process said, and how it ended.

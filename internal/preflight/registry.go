@@ -50,6 +50,7 @@ var registry = []Rule{
 	retryAfterDiffers,
 	blockForDiffers,
 	cachedConfigHidesEnv,
+	envNotSeen,
 	afterCommitOff,
 
 	classLimits,

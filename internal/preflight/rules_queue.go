@@ -297,6 +297,24 @@ func orMissing(text string) string {
 	return text
 }
 
+var envNotSeen = Rule{
+	ID: "env-not-seen", Severity: Unverified,
+	Doc: timeoutchain.Doc{
+		When:   "`kubectl queueworker preflight` only: a variable of the worker has its value from the cluster (`valueFrom`, or a `$(NAME)` that refers to such a one), and the environment of the command does not hold it; or there is an `envFrom`, whose names the file does not tell. A pod knows all of them.",
+		Why:    "The application was read as if the variable were not set. Where a ConfigMap or a Secret sets the reservation, the connection or the environment's name, the real one may be another.",
+		Remedy: "set the variable for the command, as the cluster will, or write its value into the template",
+	},
+	check: func(in *inspection) []Finding {
+		if len(in.facts.UnseenEnv) == 0 {
+			return nil
+		}
+		return []Finding{{
+			Link:    timeoutchain.LinkEnv,
+			Problem: fmt.Sprintf("what the cluster gives to the worker's environment is not known here: %s", strings.Join(in.facts.UnseenEnv, ", ")),
+		}}
+	},
+}
+
 var afterCommitOff = Rule{
 	ID: "after-commit-off", Severity: timeoutchain.Warning,
 	Doc: timeoutchain.Doc{

@@ -40,7 +40,7 @@ var redisConnectionMissing = Rule{
 var redisEvicts = Rule{
 	ID: "redis-evicts", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
-		When:   "The queue's Redis has a `maxmemory-policy` of `allkeys-*`. A warning where `maxmemory` is 0, and for `volatile-*` with a `maxmemory`. Not verified where Redis does not answer.",
+		When:   "The queue's Redis has a `maxmemory-policy` of `allkeys-*` and a `maxmemory`. A warning for `allkeys-*` with a `maxmemory` of 0 (no limit yet), and for `volatile-*` with a `maxmemory`. Not verified where Redis does not answer.",
 		Why:    "When its memory is full, Redis with `allkeys-*` deletes keys of any kind, a queue with all its jobs among them. With `volatile-*` it deletes keys that expire: unique and overlap locks.",
 		Remedy: "set maxmemory-policy noeviction on the queue's Redis, and keep the cache on another server",
 	},

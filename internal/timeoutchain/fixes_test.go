@@ -2,7 +2,12 @@
 
 package timeoutchain
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 // onSQS is a chain whose reservation may not be raised above 43200.
 func onSQS(change func(*Chain)) Chain {
@@ -125,5 +130,111 @@ func TestNextFix(t *testing.T) {
 				t.Errorf("no finding; there are %v", ids(Check(tc.chain)))
 			}
 		})
+	}
+}
+
+// A suggested fix removes its finding and adds no error.
+func TestFixesHelp(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) { fixesHelp(t, anyChain(t), isError) })
+}
+
+// Where the numbers have room, it adds no warning either.
+func TestFixesAddNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) { fixesHelp(t, roomyChain(t), anyFinding) })
+}
+
+// roomyChain draws chains that no limit from outside (the platform's, the
+// driver's, a provider's, the year) keeps from being mended.
+func roomyChain(t *rapid.T) Chain {
+	c := anyChain(t)
+	c.GraceCap, c.ProviderKeyTTL = Of(MaxSeconds), Value{}
+	if c.Driver == SQS {
+		c.Driver = Redis
+	}
+	numbers := []*Value{
+		&c.HTTPConnect, &c.HTTP, &c.HTTPAttempts, &c.HTTPRetryDelay, &c.Job, &c.RetryAfter, &c.Grace, &c.BeforeStop, &c.BlockFor,
+		&c.Tries, &c.RetryUntil, &c.MessageRetention, &c.Worker.Sleep, &c.Worker.Rest,
+	}
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		p.KeyTTL, p.LookupLag = Value{}, Value{}
+		numbers = append(numbers, &p.SendWindow, &p.Timeout, &p.StatementBudget, &p.InFlight)
+	}
+	for _, v := range numbers {
+		if v.N() > 500 {
+			*v = Of(500)
+		}
+	}
+	for i := range c.Backoff {
+		c.Backoff[i] %= 500
+	}
+	return c
+}
+
+// fixesHelp applies each fix of a chain and fails where its finding is still
+// there, or one that counts came up.
+func fixesHelp(t *rapid.T, c Chain, counts func(Finding) bool) {
+	findings := Check(c)
+	for _, f := range findings {
+		if f.Fix.String() == "" {
+			t.Fatalf("%s has no fix", f.Rule)
+		}
+		fixed := c
+		if !apply(&fixed, f.Fix.Set) {
+			t.Fatalf("%s: fix %v cannot be applied", f.Rule, f.Fix.Set)
+		}
+		if !inRange(f.Fix.Set) {
+			t.Fatalf("%s: fix %v is outside of what the API takes", f.Rule, f.Fix.Set)
+		}
+		if len(f.Fix.Set) == 0 {
+			continue
+		}
+		for _, g := range evaluate(&fixed) {
+			if f.sameAs(g) {
+				t.Fatalf("%s: still there after %v: %s", f.Rule, f.Fix, g.Problem)
+			}
+			known := slices.ContainsFunc(findings, g.sameAs)
+			if counts(g) && !accepted(&c, findings, f, g) && (!known || isError(g) && !blockedBy(findings, g.Rule)) {
+				t.Fatalf("%s: %s\n%v adds %s: %s", f.Rule, f.Problem, f.Fix, g.Rule, g.Problem)
+			}
+		}
+	}
+}
+
+// accepted says whether a warning may come with a fix: one that no number here
+// mends, where no other repair keeps it away.
+func accepted(c *Chain, had []Finding, mended, added Finding) bool {
+	steps := added.Rule == "backoff-flat" || added.Rule == "backoff-beyond-tries"
+	noRoom := mended.Rule == "http-timeout-missing" // a call takes a second at least, behind a fence more
+	if isError(added) || !noRoom && !steps {
+		return false
+	}
+	rule, _ := RuleByID(mended.Rule)
+	return !slices.ContainsFunc(rule.repair(c, mended), func(fix Fix) bool {
+		settled, ok := settle(c, fix, had, addsNothing)
+		return ok && removes(c, settled, mended)
+	})
+}
+
+func blockedBy(findings []Finding, rule string) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Rule == rule && f.Severity == Error })
+}
+
+// A rule with repairs has a number that works in the usual range, so that the
+// search for a fix cannot quietly give up.
+func TestFixesAreNumbersWhereNumbersHelp(t *testing.T) {
+	t.Parallel()
+	for _, e := range edges {
+		rule, _ := RuleByID(e.rule)
+		if e.want == "" || rule.repair == nil {
+			continue
+		}
+		for _, f := range Check(e.chain) {
+			if f.Rule == e.rule && len(f.Fix.Set) == 0 && f.Link != LinkBackoff {
+				t.Errorf("%s/%s: no number in %q", e.rule, e.name, f.Fix)
+			}
+		}
 	}
 }

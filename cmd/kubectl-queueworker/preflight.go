@@ -34,10 +34,11 @@ func newPreflight() *cobra.Command {
 its worker starts.
 
 The application is started by a PHP of this machine, with the environment of
-this process and the plain values of the worker's env; nothing is written. What
-cannot be seen here, such as a server that is not reached, is not verified and
-does not block. The file itself is judged by lint. preflight.policy is for the
-cluster: here an error blocks whatever it says.
+this process and over it the values of the worker's env, $(NAME) expanded;
+nothing is written. What cannot be seen here is not verified and does not block:
+a server that is not reached, or a variable that comes from a ConfigMap or a
+Secret and that this process does not have. The file itself is judged by lint.
+preflight.policy is for the cluster: here an error blocks whatever it says.
 
 Exit code: 0 nothing blocks, 1 findings that block, 2 a file that cannot be read
 or an application that could not be judged.`,
@@ -119,12 +120,15 @@ func (f preflightFlags) inspectAll(inputs []lint.Input) (unjudged bool, err erro
 
 func (f preflightFlags) judge(qw *v1alpha1.QueueWorker, scripts string) (preflight.Verdict, error) {
 	chain, declared := chainsource.FromQueueWorker(qw, chainsource.Options{}), chainsource.Declared(qw)
-	plan, err := inspect.For(chain.Runtime, declared, f.command(qw))
+	env := chainsource.WorkerEnvironment(qw, os.Environ())
+	plan, err := inspect.For(chain.Runtime, declared, env.Expand(f.command(qw)))
 	if err != nil {
 		return preflight.Verdict{}, err
 	}
-	plan.Scripts, plan.Dir, plan.Env, plan.Limit = scripts, f.app, append(os.Environ(), chainsource.PlainEnv(qw)...), f.timeout
-	return preflight.Judge(chain.ToWire(), declared, chain.Pod.MemoryLimitBytes.N(), inspect.Inspect(plan)), nil
+	plan.Scripts, plan.Dir, plan.Env, plan.Limit = scripts, f.app, append(os.Environ(), env.Set...), f.timeout
+	facts := inspect.Inspect(plan)
+	facts.UnseenEnv = env.Unseen
+	return preflight.Judge(chain.ToWire(), declared, chain.Pod.MemoryLimitBytes.N(), facts), nil
 }
 
 // command is as much of the worker's command as decides what it reads.

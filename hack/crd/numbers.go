@@ -18,8 +18,8 @@ import (
 // connections say their driver.
 var numbers = vocabulary{
 	"margin":            strconv.Itoa(timeoutchain.Margin),
+	"lead":              strconv.Itoa(timeoutchain.WatchdogLead),
 	"sqsMaxVisibility":  strconv.Itoa(timeoutchain.SQSMaxVisibility),
-	"sqsLongestJob":     strconv.Itoa(timeoutchain.SQSMaxVisibility - timeoutchain.Margin),
 	"sqsMinRetention":   strconv.Itoa(timeoutchain.SQSMinRetention),
 	"sqsMaxRetention":   strconv.Itoa(timeoutchain.SQSMaxRetention),
 	"defaultTries":      fmt.Sprint(laravelTries()),

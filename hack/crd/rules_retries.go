@@ -42,7 +42,7 @@ var queueRules = []rule{
 		id:    "driver-limit",
 		holds: "!$sqs || $reservation <= $sqsMaxVisibility",
 		text: "retryAfterSeconds {$reservation} must be at most $sqsMaxVisibility on SQS: " + sqsRefuses +
-			"set retryAfterSeconds to $sqsMaxVisibility{$job >= $sqsMaxVisibility ? ' and jobSeconds to $sqsLongestJob' : ''}",
+			"set retryAfterSeconds to $sqsMaxVisibility{$job > $sqsMaxVisibility - $room ? ' and jobSeconds to %d'.format([$sqsMaxVisibility - $room]) : ''}",
 		field: "timeouts.retryAfterSeconds", reason: invalid,
 	},
 	{

@@ -24,7 +24,7 @@ var missingRules = []rule{
 		text: "jobSeconds 0 means no limit, while retryAfterSeconds is {$reserved ? '%d'.format([$reservation]) : 'not set'}: " +
 			"a job that runs longer than the reservation is run a second time beside itself; " +
 			"set jobSeconds to {$fixedJob}" + andReservation,
-		with:  vocabulary{"fixedJob": "[$reservation > 0 ? $reservation - $margin : 60, $total + $margin, $sleep + 1, $rest + 1].max()"},
+		with:  vocabulary{"fixedJob": "[$reservation > 0 ? $reservation - $room : 60, $total + $margin, $sleep + 1, $rest + 1].max()"},
 		field: "timeouts.jobSeconds", reason: invalid,
 	},
 	{
@@ -34,7 +34,7 @@ var missingRules = []rule{
 			"{$reserved ? '0 does not switch the reservation off: a job is handed to a second worker at once' : " +
 			"'the queue\\'s own fallback decides when a job is run again (60 s on Redis, database and beanstalkd; the queue\\'s visibility timeout on SQS)'}; " +
 			"set retryAfterSeconds to {$fixedReservation}" + andGrace,
-		with:  vocabulary{"fixedReservation": "($job + $call + $margin)"},
+		with:  vocabulary{"fixedReservation": "($job + $room)"},
 		field: "timeouts.retryAfterSeconds", reason: invalid,
 	},
 	{
@@ -73,7 +73,7 @@ var chainRules = []rule{
 		text: "jobSeconds {$job} must be below retryAfterSeconds {$reservation}: " +
 			"from second {$reservation} on a second worker runs the same job while the first still does; " +
 			"set retryAfterSeconds to {$fixedReservation}" + andGrace,
-		with:  vocabulary{"fixedReservation": "($job + $margin)"},
+		with:  vocabulary{"fixedReservation": "($job + $room)"},
 		field: "timeouts.jobSeconds", reason: invalid,
 	},
 	{

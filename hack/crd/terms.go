@@ -75,12 +75,17 @@ var terms = vocabulary{
 	"retryValue": "'%d'.format([$reservation])",
 
 	// Fixes. One that raises an inner link also raises an outer one that held
-	// before and would no longer hold, with the usual margin.
-	"fixedJob":         "$job",
-	"fixedReservation": "($reservation > $job && $reservation <= $fixedJob ? $fixedJob + $margin : $reservation)",
-	"fixedDrain":       "($before + $pop + $fixedJob)",
-	"fixedGrace":       "[$fixedDrain + [$margin, $call + 1].max(), $outlastsJob ? 0 : $fixedReservation + $margin].max()",
-	"graceFollows": "($drain < $grace && ($outlastsJob || $reservation < $grace) && " +
+	// before and would no longer hold, or had room and would have none: so far
+	// past it that nothing is found between the two.
+	"room":     "[$margin, $call + $lead].max()",
+	"roomLeft": "[$margin, $call + 1].max()",
+	"fixedJob": "$job",
+	"fixedReservation": "($reservation >= $job + $room && $reservation < $fixedJob + $room || " +
+		"$reservation > $job && $reservation <= $fixedJob ? $fixedJob + $room : $reservation)",
+	"fixedDrain": "($before + $pop + $fixedJob)",
+	"fixedGrace": "[$fixedDrain + $roomLeft, $outlastsJob ? 0 : $fixedReservation + $margin].max()",
+	"roomyGrace": "[$drain + $roomLeft, $outlastsJob ? 0 : $reservation + $margin].max()",
+	"graceFollows": "($grace >= $roomyGrace && $grace < $fixedGrace || $drain < $grace && ($outlastsJob || $reservation < $grace) && " +
 		"($fixedDrain >= $grace || !$outlastsJob && $fixedReservation >= $grace))",
 }
 

@@ -32,7 +32,7 @@ func render() string {
 		if !ok {
 			panic("no rule " + id)
 		}
-		fmt.Fprintf(&b, "- [`%s`](rules.md#%s): %s\n", id, id, rule.Doc.When)
+		fmt.Fprintf(&b, "- [`%s`](rules.md#%s), %s: %s\n", id, id, preflight.ChainSeverity(rule), rule.Doc.When)
 	}
 	return b.String()
 }

@@ -102,24 +102,6 @@ func RetryAfterEnv(runtime v1alpha1.Runtime, driver v1alpha1.Driver) string {
 	}
 }
 
-// PlainEnv is what of the worker's environment stands in the object itself: the
-// template's plain values, and the reservation that the operator adds.
-func PlainEnv(qw *v1alpha1.QueueWorker) []string {
-	var env []string
-	if container, _ := workerContainer(&qw.Spec.Template.Spec); container != nil {
-		for _, v := range container.Env {
-			if v.ValueFrom == nil && !strings.Contains(v.Value, "$(") {
-				env = append(env, v.Name+"="+v.Value)
-			}
-		}
-	}
-	name := RetryAfterEnv(qw.Spec.EffectiveRuntime(), qw.Spec.EffectiveDriver())
-	if retryAfter := qw.Spec.Timeouts.RetryAfterSeconds; name != "" && retryAfter != nil {
-		env = append(env, name+"="+strconv.Itoa(int(*retryAfter)))
-	}
-	return env
-}
-
 // ownedEnv says whether a variable is one that the operator sets, with another
 // value than the operator's.
 func ownedEnv(spec *v1alpha1.QueueWorkerSpec, env corev1.EnvVar) bool {

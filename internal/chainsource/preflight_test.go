@@ -4,7 +4,6 @@ package chainsource_test
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,11 +20,7 @@ func declaring() *v1alpha1.QueueWorker {
 	qw.Spec.Queue = v1alpha1.Queue{Connection: "redis", Names: []string{"payments"}, BlockForSeconds: ptr.To[int32](5)}
 	qw.Spec.Timeouts = v1alpha1.Timeouts{JobSeconds: 30, RetryAfterSeconds: ptr.To[int32](90)}
 	qw.Spec.Fence.ProviderKeyTTLSeconds = ptr.To[int32](86400)
-	qw.Spec.Template.Spec.Containers = []corev1.Container{{Name: v1alpha1.WorkerContainer, Env: []corev1.EnvVar{
-		{Name: "APP_ENV", Value: "production"},
-		{Name: "DB_PASSWORD", ValueFrom: &corev1.EnvVarSource{}},
-		{Name: "URL", Value: "http://$(HOST)"},
-	}}}
+	qw.Spec.Template.Spec.Containers = []corev1.Container{{Name: v1alpha1.WorkerContainer}}
 	return qw
 }
 
@@ -50,13 +45,5 @@ func TestDeclaredSupervision(t *testing.T) {
 	qw.Spec.Worker.Supervision = v1alpha1.SupervisionSignalsOnly
 	if got := chainsource.Declared(qw).Supervision; got != preflight.SignalsOnly {
 		t.Errorf("got %s", got)
-	}
-}
-
-// Values that only the cluster knows are left out.
-func TestPlainEnv(t *testing.T) {
-	want := []string{"APP_ENV=production", "REDIS_QUEUE_RETRY_AFTER=90"}
-	if got := chainsource.PlainEnv(declaring()); !slices.Equal(got, want) {
-		t.Errorf("got %q, wanted %q", got, want)
 	}
 }

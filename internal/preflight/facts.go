@@ -18,6 +18,9 @@ type Facts struct {
 	// Uncached is the configuration as it would be without a cached one; nil
 	// where none is cached.
 	Uncached *Reading
+	// UnseenEnv is what of the worker's environment was not known to whoever
+	// asked, each with the reason. A pod knows all of it.
+	UnseenEnv []string
 }
 
 // Reading is what one process said, and how it ended.
@@ -51,6 +54,8 @@ type App struct {
 		Posix       bool     `json:"posix"`
 		Missing     []string `json:"missing"`     // functions that are compiled out or disabled
 		MemoryLimit int64    `json:"memoryLimit"` // bytes, -1 = none
+		// MemoryLimitAtStart is what it was before the application set it.
+		MemoryLimitAtStart int64 `json:"memoryLimitAtStart"`
 	} `json:"php"`
 	Laravel struct {
 		Version      string `json:"version"`
@@ -60,7 +65,8 @@ type App struct {
 	} `json:"laravel"`
 	Queue  Connection `json:"queue"`
 	Failed struct {
-		Driver string `json:"driver"`
+		Driver string `json:"driver"` // as it is written, empty where there is none
+		Store  string `json:"store"`  // what Laravel makes of it: null, database, database-uuids, dynamodb or file
 		Table  string `json:"table"`
 	} `json:"failed"`
 	Cache struct {
@@ -113,12 +119,14 @@ type Redis struct {
 	Cluster         bool   `json:"cluster"`
 	Prefix          string `json:"prefix"`
 	SharedWithCache bool   `json:"sharedWithCache"` // the default cache store has the same database
+	MaybeShared     bool   `json:"maybeShared"`     // it has the same database number, on a server of another name
 }
 
 // Horizon is what Horizon would run.
 type Horizon struct {
 	Environment     string       `json:"environment"`
-	Environments    []string     `json:"environments"` // those that are configured
+	Environments    []string     `json:"environments"` // the keys that are configured
+	Chosen          string       `json:"chosen"`       // the key that Horizon takes, empty where none fits
 	FastTermination bool         `json:"fastTermination"`
 	Supervisors     []Supervisor `json:"supervisors"`
 }
@@ -156,7 +164,7 @@ type Class struct {
 // Limit is what a class says about itself.
 type Limit struct {
 	Numbers []int64 `json:"numbers"`
-	Text    string  `json:"text"`
+	Text    string  `json:"text"` // a name; of a number: what stands there and is none
 	By      string  `json:"by"`   // "$timeout" or "#[Timeout]"
 	In      string  `json:"in"`   // the class that says it: this one or a parent
 	File    string  `json:"file"` // of that class
@@ -194,11 +202,12 @@ func (f Failure) String() string {
 // answer.
 type Servers struct {
 	Redis      *RedisServer
+	Cache      *CacheServer
 	Jobs       *Table
 	Failed     *Table
 	Fence      *FenceTable
 	SQS        *SQSQueue
-	Unanswered map[string]Failure // by question: redis, jobs, failed, fence, sqs
+	Unanswered map[string]Failure // by question: redis, cache, jobs, failed, fence, sqs
 }
 
 // RedisServer is what the queue's Redis is set to.
@@ -208,16 +217,24 @@ type RedisServer struct {
 	Cluster   bool   `json:"cluster"`
 }
 
+// CacheServer says whether the cache's Redis is the queue's.
+type CacheServer struct {
+	Same bool `json:"same"`
+}
+
 // Table says whether a table is there.
 type Table struct {
-	Exists bool `json:"exists"`
+	Exists     bool   `json:"exists"`
+	Name       string `json:"name"`       // with the connection's prefix
+	Connection string `json:"connection"` // of the database
 }
 
 // FenceTable says what of the fence's table is there.
 type FenceTable struct {
-	Exists bool `json:"exists"`
-	Column bool `json:"column"`
-	Unique bool `json:"unique"` // by an index of the key column alone
+	Exists bool   `json:"exists"`
+	Name   string `json:"name"` // with the connection's prefix
+	Column bool   `json:"column"`
+	Unique bool   `json:"unique"` // by an index of the key column alone
 }
 
 // SQSQueue is what SQS says of the queue.
@@ -283,6 +300,7 @@ func (r *Reading) readers() map[string]func([]byte) error {
 		"asking":  r.asking,
 
 		"server-redis":  func(l []byte) error { return into(l, &r.Servers.Redis) },
+		"server-cache":  func(l []byte) error { return into(l, &r.Servers.Cache) },
 		"server-jobs":   func(l []byte) error { return into(l, &r.Servers.Jobs) },
 		"server-failed": func(l []byte) error { return into(l, &r.Servers.Failed) },
 		"server-fence":  func(l []byte) error { return into(l, &r.Servers.Fence) },

@@ -50,10 +50,12 @@ var registry = []Rule{
 	retryAfterDiffers,
 	blockForDiffers,
 	cachedConfigHidesEnv,
+	envNotSeen,
 	afterCommitOff,
 
 	classLimits,
 	classTimeoutOverDeclared,
+	classLimitNotANumber,
 	classLimitHidden,
 	classNotVerified,
 	classBroken,

@@ -69,7 +69,7 @@ func (in *inspection) classFindings(c Class) []Finding {
 		real.Tries = timeoutchain.Of(*tries)
 		words["tries "] = c.Tries.By + " "
 	}
-	if c.Backoff != nil && len(c.Backoff.Numbers) > 0 && !c.dynamic("backoff") {
+	if c.Backoff != nil && len(c.Backoff.Numbers) > 0 && c.Backoff.Text == "" && !c.dynamic("backoff") {
 		real.Backoff = c.Backoff.Numbers
 		words["backoffSeconds"] = c.Backoff.By
 	}
@@ -101,8 +101,8 @@ func (in *inspection) timeoutFindings(c Class, timeout int64) []Finding {
 			if f.Rule != rule || f.Rule == "thin-margin" && !strings.Contains(f.Problem, fmt.Sprintf("jobSeconds %d", timeout)) {
 				continue
 			}
-			if f.Rule == "http-not-below-job" { // whether this class makes such a call is not known
-				f.Severity = timeoutchain.Warning
+			if known, ok := timeoutchain.RuleByID(rule); ok {
+				f.Severity = ChainSeverity(known)
 			}
 			f = f.inWordsOf(map[string]string{"jobSeconds": c.Timeout.By})
 			f.Subject, f.Fix = c.Name, in.timeoutFix(c, timeout)
@@ -113,24 +113,27 @@ func (in *inspection) timeoutFindings(c Class, timeout int64) []Finding {
 	return nil
 }
 
-// timeoutFix is the most that the declared chain allows a class, and what the
-// chain would need to allow what the class has.
+// timeoutFix is the most that the declared chain allows a class, and what would
+// have to be declared to allow what the class has.
 func (in *inspection) timeoutFix(c Class, timeout int64) string {
-	const margin = timeoutchain.Margin
-	most := in.chain.Grace.N() - in.chain.BeforeStop.N() - in.chain.Pop() - margin
-	if in.chain.RetryAfter.Positive() {
-		most = min(most, in.chain.RetryAfter.N()-margin)
+	who := fmt.Sprintf("%s of %s", c.Timeout.By, c.Name)
+	least := in.chain.LeastJob()
+	if timeout > 0 && timeout < least {
+		return fmt.Sprintf("set %s to at least %d, or shorten its calls", who, least)
 	}
-	least := in.chain.TotalHTTP() + margin
-	switch {
-	case timeout <= 0:
-		return fmt.Sprintf("set %s of %s to at most %d", c.Timeout.By, c.Name, most)
-	case timeout < least:
-		return fmt.Sprintf("set %s of %s to at least %d, or shorten its calls", c.Timeout.By, c.Name, least)
+	lower, raise := "", ""
+	most := in.chain.LongestJob()
+	switch declared := in.chain.Job.N(); {
+	case most < least:
+	case declared >= least && declared < most:
+		lower = fmt.Sprintf("set %s to at most %d (%d with jobSeconds %d)", who, declared, most, most)
 	default:
-		return fmt.Sprintf("set %s of %s to at most %d, or declare jobSeconds %d and retryAfterSeconds %d",
-			c.Timeout.By, c.Name, most, timeout, max(timeout+margin, in.chain.RetryAfter.N()))
+		lower = fmt.Sprintf("set %s to at most %d", who, most)
 	}
+	if timeout > 0 {
+		raise = in.declaring(timeoutchain.LinkJob, timeout)
+	}
+	return or(lower, raise)
 }
 
 // number is a limit that is one number for every job of the class.
@@ -166,11 +169,57 @@ var classTimeoutOverDeclared = Rule{
 				Subject: c.Name, Link: timeoutchain.LinkJob,
 				Problem:     fmt.Sprintf("%s (%s): %s %d is above jobSeconds %d", c.Name, c.Timeout.File, c.Timeout.By, *timeout, in.chain.Job.N()),
 				Consequence: "jobSeconds is not the longest a job may take, and what is derived from it is too short for this one",
-				Fix:         fmt.Sprintf("declare jobSeconds %d, or lower %s", *timeout, c.Timeout.By),
+				Fix:         fmt.Sprintf("declare jobSeconds %d, or set %s of %s to at most %d", *timeout, c.Timeout.By, c.Name, in.chain.Job.N()),
 			})
 		}
 		return findings
 	},
+}
+
+var classLimitNotANumber = Rule{
+	ID: "class-limit-not-a-number", Severity: timeoutchain.Error,
+	Doc: timeoutchain.Doc{
+		When:   "A job class sets `timeout` or `tries` to something that is no number, such as `'10 minutes'`, an empty text or a list. A warning for `backoff`, and for `uniqueFor` of a class that is unique.",
+		Why:    "Laravel hands the value on as it is. With such a timeout PHP ends the worker as soon as it takes the job, which comes back and ends the next one; an empty text means no limit. Such tries never run out, such a backoff is no pause.",
+		Remedy: "write the number of seconds, or of runs",
+	},
+	check: func(in *inspection) []Finding {
+		var findings []Finding
+		for _, c := range in.classes() {
+			for _, l := range c.numeric() {
+				if l.limit == nil || l.limit.Text == "" || c.dynamic(l.name) {
+					continue
+				}
+				findings = append(findings, Finding{
+					Severity: l.severity, Subject: c.Name, Link: l.link,
+					Problem:     fmt.Sprintf("%s (%s): %s is %s, which is no number", c.Name, l.limit.File, l.limit.By, l.limit.Text),
+					Consequence: l.consequence, Fix: fmt.Sprintf("set %s of %s to a whole number", l.limit.By, c.Name),
+				})
+			}
+		}
+		return findings
+	},
+}
+
+// numericLimit is a limit that must be a number, and what follows if it is not.
+type numericLimit struct {
+	name        string
+	limit       *Limit
+	link        timeoutchain.Link
+	severity    timeoutchain.Severity
+	consequence string
+}
+
+func (c Class) numeric() []numericLimit {
+	limits := []numericLimit{
+		{"timeout", c.Timeout, timeoutchain.LinkJob, timeoutchain.Error, "the worker dies when it takes such a job, or runs it without a limit"},
+		{"tries", c.Tries, timeoutchain.LinkTries, timeoutchain.Error, "a job that kills its process is run again for ever"},
+		{"backoff", c.Backoff, timeoutchain.LinkBackoff, timeoutchain.Warning, "there is no pause before the next run"},
+	}
+	if c.Unique {
+		limits = append(limits, numericLimit{"uniqueFor", c.UniqueFor, timeoutchain.LinkUniqueFor, timeoutchain.Warning, "the lock cannot be taken, or ends at another time"})
+	}
+	return limits
 }
 
 var classLimitHidden = Rule{
@@ -198,7 +247,7 @@ var classLimitHidden = Rule{
 var classNotVerified = Rule{
 	ID: "class-not-verified", Severity: Unverified,
 	Doc: timeoutchain.Doc{
-		When:   "A job class sets `timeout`, `tries`, `backoff` or `uniqueFor` in its constructor, or has a method `tries()`, `backoff()`, `uniqueFor()` or `retryUntil()`.",
+		When:   "A job class sets `timeout`, `tries`, `backoff` or `uniqueFor` in its constructor, be it an inherited one or by a promoted parameter, or has a method `tries()`, `backoff()`, `uniqueFor()` or `retryUntil()`.",
 		Why:    "The number is known only when a job is made. Classes are loaded here, never made.",
 		Remedy: "make it a property with a default, if one number fits all jobs of the class",
 	},

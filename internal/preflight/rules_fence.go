@@ -14,7 +14,7 @@ func (in *inspection) fenced() bool { return in.sees() && in.declared.Fence == t
 var fenceTableMissing = Rule{
 	ID: "fence-table-missing", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
-		When:   "`fence.mode: Table`, and the declared table is not in the application's default database. Not verified where no table is declared or the database does not answer.",
+		When:   "`fence.mode: Table`, and the declared table is not in the application's default database. Its name is declared without the prefix of the database connection, as a migration names it. Not verified where no table is declared or the database does not answer.",
 		Why:    "The table is what makes a second run harmless. Without it the application's claim fails, or it has none.",
 		Remedy: "run the migration that makes it",
 	},
@@ -33,7 +33,7 @@ var fenceTableMissing = Rule{
 			return nil
 		}
 		return []Finding{{
-			Problem:     fmt.Sprintf("fence.mode is Table, but there is no table %s in the application's default database", in.declared.FenceTable),
+			Problem:     fmt.Sprintf("fence.mode is Table, but there is no table %s in the application's default database", fence.Name),
 			Consequence: "nothing keeps a second run of a job from acting again", Fix: "run the migration that makes it before the workers",
 		}}
 	},
@@ -51,9 +51,9 @@ var fenceIndexMissing = Rule{
 		if !in.fenced() || fence == nil || !fence.Exists || fence.Column && fence.Unique {
 			return nil
 		}
-		problem := fmt.Sprintf("table %s has no unique index of column %s alone", in.declared.FenceTable, in.declared.FenceKey)
+		problem := fmt.Sprintf("table %s has no unique index of column %s alone", fence.Name, in.declared.FenceKey)
 		if !fence.Column {
-			problem = fmt.Sprintf("table %s has no column %s", in.declared.FenceTable, in.declared.FenceKey)
+			problem = fmt.Sprintf("table %s has no column %s", fence.Name, in.declared.FenceKey)
 		}
 		return []Finding{{
 			Problem: problem, Consequence: "two copies of a job can both claim the same key, and both act",

@@ -4,6 +4,7 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/queueworker/operator/internal/timeoutchain"
@@ -13,6 +14,12 @@ import (
 // Horizon's scaling.
 const longJob = 60
 
+// running are the supervisors that have a process. Horizon does not start the
+// others.
+func (h *Horizon) running() []Supervisor {
+	return slices.DeleteFunc(slices.Clone(h.Supervisors), func(s Supervisor) bool { return s.MaxProcesses < 1 })
+}
+
 // supervisors are those that work on the declared connection, where the worker
 // is Horizon.
 func (in *inspection) supervisors() []Supervisor {
@@ -20,12 +27,30 @@ func (in *inspection) supervisors() []Supervisor {
 		return nil
 	}
 	var kept []Supervisor
-	for _, s := range in.app.Horizon.Supervisors {
+	for _, s := range in.app.Horizon.running() {
 		if s.Connection == in.app.Queue.Connection {
 			kept = append(kept, s)
 		}
 	}
 	return kept
+}
+
+// place is the part of the configuration that Horizon takes.
+func (h *Horizon) place() string {
+	which := ""
+	if h.Chosen != h.Environment {
+		which = fmt.Sprintf(", the first key that fits %q,", h.Environment)
+	}
+	return fmt.Sprintf("environments.%s in config/horizon.php%s", h.Chosen, which)
+}
+
+// reorder is what to do with a pattern that hides a key behind it; empty where
+// Horizon takes the environment's own name.
+func (h *Horizon) reorder() string {
+	if h.Chosen == h.Environment || len(h.Environments) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("move %q behind the keys that it hides", h.Chosen)
 }
 
 func (s Supervisor) place() string { return fmt.Sprintf("supervisor %s (config/horizon.php)", s.Name) }
@@ -52,39 +77,44 @@ var horizonMissing = Rule{
 var horizonEnvironmentMissing = Rule{
 	ID: "horizon-environment-missing", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
-		When:   "No key of `environments` in `config/horizon.php` fits the environment (`--environment` in `extraArgs`, else `horizon.env`, else APP_ENV), or the one that fits has no supervisor.",
+		When:   "No key of `environments` in `config/horizon.php` fits the environment (`--environment` in `extraArgs`, else `horizon.env`, else APP_ENV), or the one that Horizon takes has no supervisor with a process (`maxProcesses` above 0). Keys may be patterns, such as `prod*`. Horizon takes the first key that fits, in the order of the file: a `*` before `production` hides it.",
 		Why:    "Horizon starts without a word and runs no supervisor: the pod is healthy and no job is ever taken.",
-		Remedy: "add the environment to config/horizon.php, or set APP_ENV to one that is there",
+		Remedy: "add the environment to config/horizon.php, or set APP_ENV to one that is there; move patterns behind the names that they also fit",
 	},
 	check: func(in *inspection) []Finding {
-		if !in.sees() || in.chain.Runtime != timeoutchain.Horizon || in.app.Horizon == nil || len(in.app.Horizon.Supervisors) > 0 {
+		if !in.sees() || in.chain.Runtime != timeoutchain.Horizon || in.app.Horizon == nil || len(in.app.Horizon.running()) > 0 {
 			return nil
 		}
 		h := in.app.Horizon
-		return []Finding{{
-			Problem:     fmt.Sprintf("the environment is %q, but config/horizon.php has supervisors for %s", h.Environment, orMissing(strings.Join(h.Environments, ", "))),
+		finding := Finding{
+			Problem:     fmt.Sprintf("the environment is %q, but environments in config/horizon.php has %s", h.Environment, orMissing(strings.Join(h.Environments, ", "))),
 			Consequence: "Horizon runs no supervisor, and no job is taken",
 			Fix:         "add the environment to config/horizon.php, or set APP_ENV to one that is there",
-		}}
+		}
+		if h.Chosen != "" {
+			finding.Problem = fmt.Sprintf("%s has no supervisor with a maxProcesses above 0", h.place())
+			finding.Fix = or(fmt.Sprintf("give environments.%s a supervisor with processes", h.Chosen), h.reorder())
+		}
+		return []Finding{finding}
 	},
 }
 
 var horizonQueueUnserved = Rule{
 	ID: "horizon-queue-unserved", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
-		When:   "Under Horizon no supervisor works on `queue.connection`, or none of them on one of `queue.names`.",
+		When:   "Under Horizon no supervisor with a process (`maxProcesses` above 0) works on `queue.connection`, or none of them on one of `queue.names`.",
 		Why:    "Jobs of that queue wait for ever.",
 		Remedy: "add the queue to a supervisor in config/horizon.php, or correct queue.names",
 	},
 	check: func(in *inspection) []Finding {
-		if !in.sees() || in.app.Horizon == nil || in.chain.Runtime != timeoutchain.Horizon || len(in.app.Horizon.Supervisors) == 0 {
+		if !in.sees() || in.app.Horizon == nil || in.chain.Runtime != timeoutchain.Horizon || len(in.app.Horizon.running()) == 0 {
 			return nil
 		}
-		serving := in.supervisors()
+		h, serving := in.app.Horizon, in.supervisors()
 		if len(serving) == 0 {
 			return []Finding{{
 				Link:        timeoutchain.LinkConnection,
-				Problem:     fmt.Sprintf("no supervisor of environment %q in config/horizon.php has connection %s", in.app.Horizon.Environment, in.app.Queue.Connection),
+				Problem:     fmt.Sprintf("%s has no supervisor with connection %s and a process", h.place(), in.app.Queue.Connection),
 				Consequence: "no job of this connection is taken", Fix: "correct the supervisors' connection, or queue.connection",
 			}}
 		}
@@ -97,8 +127,8 @@ var horizonQueueUnserved = Rule{
 			if !contains(served, queue) {
 				findings = append(findings, Finding{
 					Link: timeoutchain.LinkQueues, Subject: queue,
-					Problem:     fmt.Sprintf("queue %q is declared, but the supervisors in config/horizon.php have %s", queue, strings.Join(served, ", ")),
-					Consequence: "its jobs are never taken", Fix: fmt.Sprintf("add %q to a supervisor's queue, or remove it from queue.names", queue),
+					Problem:     fmt.Sprintf("queue %q is declared, but the supervisors of %s have %s", queue, h.place(), strings.Join(served, ", ")),
+					Consequence: "its jobs are never taken", Fix: or(fmt.Sprintf("add %q to a supervisor's queue, or remove it from queue.names", queue), h.reorder()),
 				})
 			}
 		}

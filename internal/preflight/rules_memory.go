@@ -23,13 +23,21 @@ func (in *inspection) workerMegabytes() (megabytes int64, from string) {
 	return megabytes, from
 }
 
+// memorySource is where PHP's memory_limit comes from.
+func (a *App) memorySource() string {
+	if a.PHP.MemoryLimit != a.PHP.MemoryLimitAtStart {
+		return "set by the application's own code"
+	}
+	return "php.ini"
+}
+
 var memoryLimits = Rule{
 	ID: "", // the chain's own rule
 	check: func(in *inspection) []Finding {
 		if !in.sees() {
 			return nil
 		}
-		real, source := in.chain, ""
+		real, source, fix := in.chain, "", ""
 		if in.chain.Runtime == timeoutchain.Horizon {
 			var processes, total int64
 			for _, s := range in.supervisors() {
@@ -42,13 +50,17 @@ var memoryLimits = Rule{
 			// The rule multiplies one number: take the one that gives the sum.
 			real.Worker.Processes, real.Worker.MemoryMegabytes = timeoutchain.Of(1), timeoutchain.Of(total)
 			source = fmt.Sprintf("%d processes of config/horizon.php together: ", processes)
+			fix = fmt.Sprintf("raise the memory limit above %d Mi, or lower memory or maxProcesses of the supervisors", total)
 		}
 		var findings []Finding
 		for _, f := range timeoutchain.Check(real) {
 			if f.Rule == "memory-over-container-limit" {
-				findings = append(findings, Finding{
-					Rule: f.Rule, Severity: f.Severity, Link: f.Link, Problem: source + f.Problem, Consequence: f.Consequence, Fix: f.Fix.String(),
-				})
+				finding := Finding{Rule: f.Rule, Severity: f.Severity, Link: f.Link, Problem: f.Problem, Consequence: f.Consequence, Fix: f.Fix.String()}
+				if fix != "" { // the sum is no number of the declaration
+					finding = finding.inWordsOf(map[string]string{"memoryMegabytes": "memory"})
+					finding.Problem, finding.Fix = source+finding.Problem, fix
+				}
+				findings = append(findings, finding)
 			}
 		}
 		return findings
@@ -73,7 +85,7 @@ var phpMemoryBelowWorker = Rule{
 		}
 		return []Finding{{
 			Link:        timeoutchain.LinkMemory,
-			Problem:     fmt.Sprintf("%s %d is not below PHP's memory_limit of %d MiB (php.ini)", from, megabytes, limit/mebibyte),
+			Problem:     fmt.Sprintf("%s %d is not below PHP's memory_limit of %d MiB (%s)", from, megabytes, limit/mebibyte, in.app.memorySource()),
 			Consequence: "PHP ends a job in the middle before the worker stops by itself between two",
 			Fix:         fmt.Sprintf("set memory_limit above %dM, or the worker's memory to at most %d", megabytes, max(limit/mebibyte-32, 16)),
 		}}
@@ -101,7 +113,7 @@ var phpMemoryOverContainer = Rule{
 		}
 		return []Finding{{
 			Link:        timeoutchain.LinkMemoryLimit,
-			Problem:     fmt.Sprintf("PHP's memory_limit %s (php.ini), while the container's is %d MiB", text, container/mebibyte),
+			Problem:     fmt.Sprintf("PHP's memory_limit %s (%s), while the container's is %d MiB", text, in.app.memorySource(), container/mebibyte),
 			Consequence: "the kernel kills a job that grows, and no log names it",
 			Fix:         fmt.Sprintf("set memory_limit to less than %dM", container/mebibyte),
 		}}

@@ -193,18 +193,35 @@ var blockForDiffers = Rule{
 		real.BlockFor = optional(actual.Value)
 		source := fmt.Sprintf("%s is %s", in.source(in.key("block_for"), func(a *App) string { return a.Queue.BlockFor.String() }), actual)
 		if found := in.broken(real, blockRules, timeoutchain.LinkBlockFor); len(found) > 0 {
-			for i := range found {
+			for i, f := range found {
+				found[i] = f.inWordsOf(map[string]string{"blockForSeconds": "block_for"})
 				found[i].Problem = source + ", so " + found[i].Problem
+				found[i].Fix = in.blockFix(actual)
 			}
 			return found
 		}
 		return []Finding{{
 			Link:        timeoutchain.LinkBlockFor,
 			Problem:     fmt.Sprintf("blockForSeconds is %s, but %s", orUndeclared(in.chain.BlockFor), source),
-			Consequence: "the grace is derived from another wait than the real one",
-			Fix:         "set both to the same number, or leave both out",
+			Consequence: "the grace is derived from another wait than the real one", Fix: in.blockFix(actual),
 		}}
 	},
+}
+
+// blockFix is the declared pop for the application, or the application's for the
+// declaration, where a pop of that length can be declared at all.
+func (in *inspection) blockFix(actual Setting) string {
+	change, declare := "leave block_for out of "+in.fileToChange(), ""
+	if in.chain.BlockFor.Positive() {
+		change = fmt.Sprintf("set block_for to %d in %s", in.chain.BlockFor.N(), in.fileToChange())
+	}
+	switch {
+	case actual.Value != nil && *actual.Value > 0:
+		declare = in.declaring(timeoutchain.LinkBlockFor, *actual.Value)
+	case actual.Value == nil && actual.Text == "":
+		declare = "leave blockForSeconds out"
+	}
+	return or(change, declare)
 }
 
 func sameNumber(n *int64, v timeoutchain.Value) bool {
@@ -278,6 +295,24 @@ func orMissing(text string) string {
 		return "missing"
 	}
 	return text
+}
+
+var envNotSeen = Rule{
+	ID: "env-not-seen", Severity: Unverified,
+	Doc: timeoutchain.Doc{
+		When:   "`kubectl queueworker preflight` only: a variable of the worker has its value from the cluster (`valueFrom`, or a `$(NAME)` that refers to such a one), and the environment of the command does not hold it; or there is an `envFrom`, whose names the file does not tell. A pod knows all of them.",
+		Why:    "The application was read as if the variable were not set. Where a ConfigMap or a Secret sets the reservation, the connection or the environment's name, the real one may be another.",
+		Remedy: "set the variable for the command, as the cluster will, or write its value into the template",
+	},
+	check: func(in *inspection) []Finding {
+		if len(in.facts.UnseenEnv) == 0 {
+			return nil
+		}
+		return []Finding{{
+			Link:    timeoutchain.LinkEnv,
+			Problem: fmt.Sprintf("what the cluster gives to the worker's environment is not known here: %s", strings.Join(in.facts.UnseenEnv, ", ")),
+		}}
+	},
 }
 
 var afterCommitOff = Rule{

@@ -40,7 +40,7 @@ var redisConnectionMissing = Rule{
 var redisEvicts = Rule{
 	ID: "redis-evicts", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
-		When:   "The queue's Redis has a `maxmemory-policy` of `allkeys-*`. A warning where `maxmemory` is 0, and for `volatile-*` with a `maxmemory`. Not verified where Redis does not answer.",
+		When:   "The queue's Redis has a `maxmemory-policy` of `allkeys-*` and a `maxmemory`. A warning for `allkeys-*` with a `maxmemory` of 0 (no limit yet), and for `volatile-*` with a `maxmemory`. Not verified where Redis does not answer.",
 		Why:    "When its memory is full, Redis with `allkeys-*` deletes keys of any kind, a queue with all its jobs among them. With `volatile-*` it deletes keys that expire: unique and overlap locks.",
 		Remedy: "set maxmemory-policy noeviction on the queue's Redis, and keep the cache on another server",
 	},
@@ -80,18 +80,30 @@ var redisEvicts = Rule{
 var redisSharedWithCache = Rule{
 	ID: "redis-shared-with-cache", Severity: timeoutchain.Warning,
 	Doc: timeoutchain.Doc{
-		When:   "The default cache store is Redis, on the same server and the same database number as the queue, whatever the prefixes.",
+		When:   "The default cache store is Redis, on the same server and the same database number as the queue, whatever the prefixes. Connections with the same host and port are on the same server. Where the names differ, the booted application asks both servers for their `run_id`: one server may have several names. Not verified where one of them does not answer.",
 		Why:    "`artisan cache:clear` empties the whole database, prefixes or not, and with it every queue.",
 		Remedy: "give the cache a database number of its own (REDIS_CACHE_DB), better a server of its own",
 	},
 	check: func(in *inspection) []Finding {
-		if !in.onRedis() || !in.app.Redis.SharedWithCache {
+		if !in.onRedis() {
 			return nil
 		}
-		return []Finding{{
-			Problem:     fmt.Sprintf("queue connection %s and cache store %q are in the same database of the same Redis (config/database.php)", in.app.Queue.Connection, in.app.Cache.Store),
+		both := fmt.Sprintf("queue connection %s and cache store %q", in.app.Queue.Connection, in.app.Cache.Store)
+		shared := Finding{
+			Problem:     both + " are in the same database of the same Redis (config/database.php)",
 			Consequence: "cache:clear empties the database, and every queue in it", Fix: "give the cache a database number of its own (REDIS_CACHE_DB)",
-		}}
+		}
+		cache := in.facts.Booted.Servers.Cache
+		switch {
+		case in.app.Redis.SharedWithCache:
+			return []Finding{shared}
+		case !in.app.Redis.MaybeShared || cache != nil && !cache.Same:
+			return nil
+		case cache == nil:
+			return []Finding{{Severity: Unverified, Problem: fmt.Sprintf("%s have the same database number, and whether their servers are one cannot be asked: %s", both, in.unanswered("cache"))}}
+		}
+		shared.Problem += ", which has two addresses"
+		return []Finding{shared}
 	},
 }
 

@@ -12,7 +12,7 @@ import (
 var jobsTableMissing = Rule{
 	ID: "jobs-table-missing", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
-		When:   "Database: the connection's `table` is not in its database. Not verified where the database does not answer.",
+		When:   "Database: the connection's `table` is not in its database, with the prefix of the database connection before its name. Not verified where the database does not answer; a SQLite file that is not there counts as that.",
 		Why:    "Every pop fails, and so does every dispatch.",
 		Remedy: "run the migrations (php artisan queue:table, php artisan migrate)",
 	},
@@ -21,13 +21,14 @@ var jobsTableMissing = Rule{
 			return nil
 		}
 		return in.table("jobs", "the queue's table", in.facts.Booted.Servers.Jobs, Finding{
-			Problem:     fmt.Sprintf("the table of queue connection %s is not in its database", in.app.Queue.Connection),
-			Consequence: "no job can be taken", Fix: "run php artisan migrate before the workers",
+			Problem:     "queue connection " + in.app.Queue.Connection,
+			Consequence: "no job can be taken", Fix: "run php artisan migrate before the workers, or correct the connection's table",
 		})
 	},
 }
 
-// table is a finding where a table is missing or could not be looked for.
+// table is a finding where a table is missing or could not be looked for. Its
+// problem names who needs the table.
 func (in *inspection) table(question, what string, table *Table, missing Finding) []Finding {
 	switch {
 	case table == nil:
@@ -35,6 +36,7 @@ func (in *inspection) table(question, what string, table *Table, missing Finding
 	case table.Exists:
 		return nil
 	default:
+		missing.Problem = fmt.Sprintf("%s needs the table %s, which database connection %s does not have", missing.Problem, table.Name, table.Connection)
 		return []Finding{missing}
 	}
 }
@@ -42,16 +44,20 @@ func (in *inspection) table(question, what string, table *Table, missing Finding
 var failedStoreNull = Rule{
 	ID: "failed-store-null", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
-		When:   "`queue.failed.driver` is `null`, or there is none.",
+		When:   "`queue.failed.driver` is `null`; or there is neither `dynamodb`, `database-uuids` nor `file`, and no `queue.failed.table` (with a table Laravel uses the database, whatever the driver's name).",
 		Why:    "A job that has used up its tries is deleted without a trace: nobody can see that it failed or run it again.",
 		Remedy: "set queue.failed.driver to database-uuids",
 	},
 	check: func(in *inspection) []Finding {
-		if !in.sees() || in.app.Failed.Driver != "" && in.app.Failed.Driver != "null" {
+		if !in.sees() || in.app.Failed.Store != "null" {
 			return nil
 		}
+		problem := fmt.Sprintf("%s is %s", in.source("queue.failed.driver", func(a *App) string { return orMissing(a.Failed.Driver) }), orMissing(in.app.Failed.Driver))
+		if in.app.Failed.Driver != "null" {
+			problem += ", and there is no queue.failed.table"
+		}
 		return []Finding{{
-			Problem:     fmt.Sprintf("%s is %s", in.source("queue.failed.driver", func(a *App) string { return orMissing(a.Failed.Driver) }), orMissing(in.app.Failed.Driver)),
+			Problem:     problem,
 			Consequence: "a job that has used up its tries is gone without a trace", Fix: "set queue.failed.driver to database-uuids in " + in.fileToChange(),
 		}}
 	},
@@ -65,11 +71,11 @@ var failedTableMissing = Rule{
 		Remedy: "run the migrations (php artisan queue:failed-table, php artisan migrate)",
 	},
 	check: func(in *inspection) []Finding {
-		if !in.sees() || !strings.HasPrefix(in.app.Failed.Driver, "database") {
+		if !in.sees() || !strings.HasPrefix(in.app.Failed.Store, "database") {
 			return nil
 		}
 		return in.table("failed", "the table of failed jobs", in.facts.Booted.Servers.Failed, Finding{
-			Problem:     fmt.Sprintf("queue.failed.table is %q, and there is no such table", in.app.Failed.Table),
+			Problem:     "the store of failed jobs (queue.failed)",
 			Consequence: "a job that has used up its tries cannot be filed", Fix: "run php artisan migrate before the workers, or correct queue.failed.table",
 		})
 	},
@@ -83,7 +89,7 @@ var failedStoreLocal = Rule{
 		Remedy: "set queue.failed.driver to database-uuids or dynamodb",
 	},
 	check: func(in *inspection) []Finding {
-		if !in.sees() || in.app.Failed.Driver != "file" {
+		if !in.sees() || in.app.Failed.Store != "file" {
 			return nil
 		}
 		return []Finding{{
@@ -96,7 +102,7 @@ var failedStoreLocal = Rule{
 var restartStoreNotShared = Rule{
 	ID: "restart-store-not-shared", Severity: timeoutchain.Warning,
 	Doc: timeoutchain.Doc{
-		When:   "The default cache store is `array`, `file`, `apc` or `null` (`file` is the default of Laravel 8 to 10).",
+		When:   "The default cache store is `array`, `file`, `apc` or `null` (`file` is the default of Laravel 8 to 10). An error where there is no store of that name.",
 		Why:    "`queue:restart` and `queue:pause` leave a word in the cache, and so do unique locks, WithoutOverlapping, rate limits and maxExceptions. In such a store each pod has its own, so no word and no lock reaches another pod.",
 		Remedy: "set CACHE_DRIVER (CACHE_STORE from Laravel 11 on) to redis, memcached or database",
 	},
@@ -104,22 +110,28 @@ var restartStoreNotShared = Rule{
 		if !in.sees() {
 			return nil
 		}
-		switch in.app.Cache.Driver {
-		case "array", "file", "apc", "null", "":
-		default:
+		finding := Finding{
+			Problem:     fmt.Sprintf("cache.default is %q with driver %s (config/cache.php)", in.app.Cache.Store, in.app.Cache.Driver),
+			Consequence: "queue:restart, unique locks and rate limits do not reach other pods", Fix: "use a store that pods share, such as redis or database",
+		}
+		switch {
+		case in.app.Cache.Driver == "":
+			finding.Severity = timeoutchain.Error
+			finding.Problem = fmt.Sprintf("cache.default is %q, and cache.stores has no such store with a driver (config/cache.php)", in.app.Cache.Store)
+			finding.Consequence = "no worker can start"
+		case in.app.Cache.Store == "null":
+			finding.Problem = "cache.default is null (config/cache.php), Laravel's store that keeps nothing"
+		case !contains([]string{"array", "file", "apc", "null"}, in.app.Cache.Driver):
 			return nil
 		}
-		return []Finding{{
-			Problem:     fmt.Sprintf("cache.default is %q with driver %s (config/cache.php)", in.app.Cache.Store, orMissing(in.app.Cache.Driver)),
-			Consequence: "queue:restart, unique locks and rate limits do not reach other pods", Fix: "use a store that pods share, such as redis or database",
-		}}
+		return []Finding{finding}
 	},
 }
 
 var logNotWritable = Rule{
 	ID: "log-not-writable", Severity: timeoutchain.Warning,
 	Doc: timeoutchain.Doc{
-		When:   "The default log channel writes to a file that this user cannot write, as on a read-only root file system.",
+		When:   "The default log channel, or one of the channels of its stack, writes to a file that this user cannot write: on a read-only root file system, in a directory that cannot be made, or where a directory has the file's name. `single` and `daily` are looked at.",
 		Why:    "The first error of a job becomes two, and the second hides the first. Before Laravel 9.52 the worker then ends with exit code 0.",
 		Remedy: "set LOG_CHANNEL to stderr",
 	},

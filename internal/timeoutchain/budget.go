@@ -13,10 +13,10 @@ const (
 	// graceReserve is added to a derived grace.
 	graceReserve = 10
 
-	// watchdogLead is how long before the reservation's end an overrunning job
+	// WatchdogLead is how long before the reservation's end an overrunning job
 	// must be dead: the database driver can hand a job out up to a second early
 	// and looking once a second costs another.
-	watchdogLead = 3
+	WatchdogLead = 3
 
 	// watchdogMargin is the time a job may take past J + C before the watchdog
 	// concludes that the worker's own limit did not work.
@@ -119,7 +119,7 @@ func (c *Chain) Watchdog() int64 {
 	if !c.RetryAfter.Positive() {
 		return c.watchdogWithoutReservation()
 	}
-	lead := max(add(c.RetryAfter.N(), -watchdogLead), 1)
+	lead := max(add(c.RetryAfter.N(), -WatchdogLead), 1)
 	if !c.HTTP.Declared() {
 		return lead
 	}

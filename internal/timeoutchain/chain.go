@@ -219,18 +219,28 @@ const (
 // assign writes a number to the link, so that a fix can be tried. It says
 // whether the link is one that a fix may change.
 func (c *Chain) assign(a Assignment) bool {
-	if i, ok := c.provider(a.Subject); ok && a.Subject != "" {
+	if a.Subject != "" {
 		c.Providers = slices.Clone(c.Providers) // copies of a chain share them
-		return a.to(c.Providers[i].field(a.Link))
 	}
-	return a.to(c.field(a.Link))
-}
-
-func (a Assignment) to(target *Value, ok bool) bool {
+	target, ok := c.target(a)
 	if ok {
 		*target = a.Value
 	}
 	return ok
+}
+
+// raises says whether an assignment makes a declared number larger.
+func (c *Chain) raises(a Assignment) bool {
+	target, ok := c.target(a)
+	return ok && target.Declared() && a.Value.N() > target.N()
+}
+
+// target is the number that an assignment is about.
+func (c *Chain) target(a Assignment) (*Value, bool) {
+	if i, ok := c.provider(a.Subject); ok && a.Subject != "" {
+		return c.Providers[i].field(a.Link)
+	}
+	return c.field(a.Link)
 }
 
 func (p *Provider) field(l Link) (*Value, bool) {

@@ -454,7 +454,7 @@ func TestMessageSaysItAll(t *testing.T) {
 			continue
 		}
 		const want = "job-not-below-retry-after: jobSeconds 60 must be below retryAfterSeconds 30: " +
-			"from second 30 on a second worker runs the same job while the first still does; set retryAfterSeconds to 65"
+			"from second 30 on a second worker runs the same job while the first still does; set retryAfterSeconds to 83"
 		if f.Message() != want {
 			t.Errorf("got  %s\nwant %s", f.Message(), want)
 		}

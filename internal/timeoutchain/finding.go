@@ -40,7 +40,13 @@ func (f Finding) Message() string {
 	return fmt.Sprintf("%s: %s: %s; %s", f.Rule, f.Problem, f.Consequence, f.Fix)
 }
 
-// Fix is the smallest change that removes a finding and adds no error.
+// sameAs says whether both are about the same relation, whatever its numbers.
+func (f Finding) sameAs(g Finding) bool {
+	return f.Rule == g.Rule && f.Link == g.Link && f.Against == g.Against && f.Subject == g.Subject
+}
+
+// Fix is the smallest change that removes a finding and adds none. Where every
+// change adds one, it adds no error.
 type Fix struct {
 	// Set lists the numbers to change, the one at fault first. A Value that is
 	// not declared means: leave the link out. Empty where no number helps.
@@ -56,6 +62,8 @@ type Assignment struct {
 	// Subject is the provider whose link it is; empty for the chain's own.
 	Subject string
 }
+
+func (a Assignment) sameLink(b Assignment) bool { return a.Link == b.Link && a.Subject == b.Subject }
 
 // name is the link, and whose it is.
 func (a Assignment) name() string {

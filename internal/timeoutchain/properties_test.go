@@ -146,58 +146,6 @@ func TestRaisingAnOuterLimitNeverAddsAnError(t *testing.T) {
 	})
 }
 
-// A suggested fix removes its finding and adds no error.
-func TestFixesHelp(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		c := anyChain(t)
-		findings := Check(c)
-		for _, f := range findings {
-			if f.Fix.String() == "" {
-				t.Fatalf("%s has no fix", f.Rule)
-			}
-			if len(f.Fix.Set) == 0 {
-				continue
-			}
-			fixed := c
-			if !apply(&fixed, f.Fix.Set) {
-				t.Fatalf("%s: fix %v cannot be applied", f.Rule, f.Fix.Set)
-			}
-			for _, a := range f.Fix.Set {
-				if n := a.Value.N(); n < 0 || n > MaxSeconds {
-					t.Fatalf("%s: fix %v is outside of what the API takes", f.Rule, f.Fix.Set)
-				}
-			}
-			after := evaluate(&fixed)
-			for _, g := range after {
-				if g.Rule == f.Rule && g.Link == f.Link && g.Against == f.Against && g.Subject == f.Subject {
-					t.Fatalf("%s: still there after %v: %s", f.Rule, f.Fix, g.Problem)
-				}
-				if g.Severity == Error && !blockedBy(findings, g.Rule) {
-					t.Fatalf("%s: %v adds %s", f.Rule, f.Fix, g.Rule)
-				}
-			}
-		}
-	})
-}
-
-// numericFix lists the rules whose findings must come with a number that works
-// in the usual range, so that the search for a fix cannot quietly give up.
-func TestFixesAreNumbersWhereNumbersHelp(t *testing.T) {
-	t.Parallel()
-	for _, e := range edges {
-		rule, _ := RuleByID(e.rule)
-		if e.want == "" || rule.repair == nil {
-			continue
-		}
-		for _, f := range Check(e.chain) {
-			if f.Rule == e.rule && len(f.Fix.Set) == 0 && f.Link != LinkBackoff {
-				t.Errorf("%s/%s: no number in %q", e.rule, e.name, f.Fix)
-			}
-		}
-	}
-}
-
 func TestNoInputPanicsOrOverflows(t *testing.T) {
 	t.Parallel()
 	extreme := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, MaxSeconds, math.MaxInt64 - 1, math.MaxInt64}

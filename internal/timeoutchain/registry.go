@@ -47,7 +47,7 @@ type Rule struct {
 	// check returns the findings without fixes.
 	check func(*Chain) []Finding
 	// repair lists changes that could remove a finding, the smallest first.
-	// Check takes the first that does and adds no error.
+	// Check takes the first that does and adds nothing, see smallestFix.
 	repair func(*Chain, Finding) []Fix
 }
 

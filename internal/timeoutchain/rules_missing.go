@@ -2,7 +2,10 @@
 
 package timeoutchain
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 var httpTimeoutMissing = Rule{
 	ID:             "http-timeout-missing",
@@ -34,10 +37,14 @@ var httpTimeoutMissing = Rule{
 		if c.Job.Positive() {
 			most = longestCall(c, c.Job.N())
 		}
-		fix := setTo(LinkHTTP, most)
-		fix.Text = fmt.Sprintf("set httpSeconds to the longest timeout of any client that the job uses, at most %d", most)
-		return []Fix{fix}
+		return []Fix{callOf(min(most, max(longestQuietCall(c), 1))), callOf(most)}
 	},
+}
+
+func callOf(most int64) Fix {
+	fix := setTo(LinkHTTP, most)
+	fix.Text = fmt.Sprintf("set httpSeconds to the longest timeout of any client that the job uses, at most %d", most)
+	return fix
 }
 
 var jobTimeoutUnbounded = Rule{
@@ -54,17 +61,17 @@ var jobTimeoutUnbounded = Rule{
 			return nil
 		}
 		return []Finding{{
-			Link: LinkJob, Against: LinkRetryAfter, Need: c.RetryAfter.N(),
-			Problem:     fmt.Sprintf("jobSeconds 0 means no limit, while retryAfterSeconds is %s", orUnset(c.RetryAfter)),
+			Link: LinkJob, Against: LinkRetryAfter, Got: c.Job.N(), Need: c.RetryAfter.N(),
+			Problem:     fmt.Sprintf("jobSeconds %d means no limit, while retryAfterSeconds is %s", c.Job.N(), orUnset(c.RetryAfter)),
 			Consequence: "a job that runs longer than the reservation is run a second time beside itself",
 		}}
 	},
 	repair: func(c *Chain, _ Finding) []Fix {
 		usual := int64(60)
 		if c.RetryAfter.Positive() {
-			usual = add(c.RetryAfter.N(), -Margin)
+			usual = add(c.RetryAfter.N(), -afterJob(c))
 		}
-		return []Fix{setTo(LinkJob, max(usual, leastJob(c)))}
+		return []Fix{setTo(LinkJob, max(usual, c.LeastJob()))}
 	},
 }
 
@@ -95,10 +102,7 @@ var retryAfterMissing = Rule{
 			}}
 		}
 	},
-	repair: func(c *Chain, _ Finding) []Fix {
-		j := c.Job.N()
-		return []Fix{setTo(LinkRetryAfter, sum(j, c.Call(), Margin)), setTo(LinkRetryAfter, add(j, Margin)), setTo(LinkRetryAfter, add(j, 1))}
-	},
+	repair: func(c *Chain, _ Finding) []Fix { return []Fix{setTo(LinkRetryAfter, leastReservation(c))} },
 }
 
 var graceMissing = Rule{
@@ -130,8 +134,9 @@ func unbounded(c *Chain) bool {
 	return c.Job.Zero() && (c.Runtime != Generic || c.RetryAfter.Positive() || c.Driver == SQS)
 }
 
-// leastJob is the smallest job limit that leaves the links inside it intact.
-func leastJob(c *Chain) int64 {
+// LeastJob is the smallest job limit that leaves no finding between it and the
+// links inside of it.
+func (c *Chain) LeastJob() int64 {
 	return max(add(c.TotalHTTP(), Margin), add(max(c.Worker.Sleep.N(), c.Worker.Rest.N()), 1))
 }
 
@@ -146,4 +151,20 @@ func orUnset(v Value) string {
 // into a job with a margin.
 func longestCall(c *Chain, job int64) int64 {
 	return max(sum(job, -c.pauses(), -Margin)/c.attempts(), 1)
+}
+
+// longestQuietCall is the longest httpSeconds with which a job that is caught in
+// a call at its limit still ends inside the links outside of it.
+func longestQuietCall(c *Chain) int64 {
+	longest := int64(math.MaxInt64)
+	if c.RetryAfter.Positive() {
+		longest = sum(c.RetryAfter.N(), -WatchdogLead, -c.Job.N())
+	}
+	if c.Grace.Declared() {
+		longest = min(longest, sum(c.Grace.N(), -1, -c.DrainTime()))
+	}
+	if c.OverlapExpireAfter.Positive() {
+		longest = min(longest, sum(c.OverlapExpireAfter.N(), -1, -c.Job.N()))
+	}
+	return longest
 }

@@ -93,10 +93,10 @@ var jobNotBelowRetryAfter = Rule{
 			Consequence: fmt.Sprintf("from second %d on a second worker runs the same job while the first still does", reservation),
 		}}
 	},
-	repair: func(_ *Chain, f Finding) []Fix {
+	repair: func(c *Chain, f Finding) []Fix {
 		return []Fix{
-			setTo(LinkRetryAfter, add(f.Got, Margin)),
-			setTo(LinkRetryAfter, add(f.Got, 1)),
+			setTo(LinkRetryAfter, leastReservation(c)),
+			setTo(LinkJob, add(f.Need, -afterJob(c))),
 			setTo(LinkJob, add(f.Need, -Margin)),
 			setTo(LinkJob, add(f.Need, -1)),
 		}
@@ -180,16 +180,16 @@ var blockedCallPastReservation = Rule{
 			return nil
 		}
 		latest := add(c.Job.N(), c.Call())
-		if latest <= add(c.RetryAfter.N(), -watchdogLead) {
+		if latest <= add(c.RetryAfter.N(), -WatchdogLead) {
 			return nil
 		}
 		return []Finding{{
 			Link: LinkRetryAfter, Against: LinkBlockedCall, Got: c.RetryAfter.N(), Need: latest,
-			Problem:     fmt.Sprintf("jobSeconds %d + httpSeconds %d = %d is past retryAfterSeconds %d - %d", c.Job.N(), c.Call(), latest, c.RetryAfter.N(), watchdogLead),
+			Problem:     fmt.Sprintf("jobSeconds %d + httpSeconds %d = %d is past retryAfterSeconds %d - %d", c.Job.N(), c.Call(), latest, c.RetryAfter.N(), WatchdogLead),
 			Consequence: "a job caught in a call at its limit can still run when the queue hands it out again",
 		}}
 	},
-	repair: func(_ *Chain, f Finding) []Fix { return []Fix{setTo(LinkRetryAfter, add(f.Need, watchdogLead))} },
+	repair: func(_ *Chain, f Finding) []Fix { return []Fix{setTo(LinkRetryAfter, add(f.Need, WatchdogLead))} },
 }
 
 var blockedCallPastGrace = Rule{

@@ -69,7 +69,7 @@ var driverLimit = Rule{
 	repair: func(c *Chain, f Finding) []Fix {
 		switch f.Link {
 		case LinkRetryAfter:
-			job := min(c.Job.N(), f.Need-Margin)
+			job := min(c.Job.N(), add(f.Need, -afterJob(c)))
 			return []Fix{
 				setTo(LinkRetryAfter, f.Need),
 				{Set: []Assignment{{Link: LinkRetryAfter, Value: Of(f.Need)}, {Link: LinkJob, Value: Of(job)}}},

@@ -24,7 +24,7 @@ var retriesUnbounded = Rule{
 		}}
 	},
 	repair: func(c *Chain, _ Finding) []Fix {
-		return []Fix{setTo(LinkTries, max(3, int64(len(c.Backoff))+1)), setTo(LinkTries, 1)}
+		return []Fix{setTo(LinkTries, max(3, int64(len(c.Backoff))+1)), setTo(LinkTries, 2), setTo(LinkTries, 1)}
 	},
 }
 

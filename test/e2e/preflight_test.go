@@ -38,7 +38,7 @@ var longClass = defect{
 		"/app/vendor/composer/autoload_psr4.php": classMap,
 		"/app/app/Jobs/Export.php":               `<?php namespace App\Jobs; class Export extends Job { public $timeout = 600; protected function run(): void {} }`,
 	},
-	told: []string{"job-not-below-retry-after", `App\Jobs\Export`, "600", "90", "to at most 85"},
+	told: []string{"job-not-below-retry-after", `App\Jobs\Export`, "600", "90", "to at most 30 (82 with jobSeconds 82)"},
 }
 
 var refusedImages = map[string]defect{

@@ -23,7 +23,7 @@ import (
 
 // refusal is what a preflight says of an image whose job class breaks the chain.
 const refusal = `preflight Refused: 1 errors, 0 warnings, 1 not verified
-error job-not-below-retry-after: App\Jobs\Export (app/Jobs/Export.php): $timeout 600 must be below retryAfterSeconds 90: from second 90 on a second worker runs the same job while the first still does; set $timeout of App\Jobs\Export to at most 85, or declare jobSeconds 600 and retryAfterSeconds 605
+error job-not-below-retry-after: App\Jobs\Export (app/Jobs/Export.php): $timeout 600 must be below retryAfterSeconds 90: from second 90 on a second worker runs the same job while the first still does; set $timeout of App\Jobs\Export to at most 30 (67 with jobSeconds 67), or declare jobSeconds 600 and retryAfterSeconds 623
 unverified class-not-verified: App\Jobs\Import (app/Jobs/Import.php): $tries is set in the constructor`
 
 var _ = Describe("The preflight of a rollout", func() {
@@ -38,7 +38,7 @@ var _ = Describe("The preflight of a rollout", func() {
 		roll(ctx, qw, "registry.example/shop:bad", refusal, "1")
 		stalled := condition(ctx, qw, v1alpha1.ConditionStalled, v1alpha1.ReasonPreflightRefused)
 		Expect(stalled.Message).To(And(ContainSubstring(`App\Jobs\Export`), ContainSubstring("600"), ContainSubstring("90"),
-			ContainSubstring(`set $timeout of App\Jobs\Export to at most 85`)))
+			ContainSubstring(`set $timeout of App\Jobs\Export to at most 30`)))
 		Expect(judged(ctx, qw)).To(Equal(kstatus.FailedStatus))
 		Expect(conditionOf(qw, v1alpha1.ConditionPreflightPassed)).To(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Message", HavePrefix("job-not-below-retry-after: "))))

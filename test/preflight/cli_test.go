@@ -109,14 +109,26 @@ func TestCommandLineExitCodes(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"sound":            {worker, nil, nil, 0, "shop/payments accepted"},
-		"warning":          {worker, func(a *app) { a.set("CACHE_DRIVER", "file") }, nil, 0, "restart-store-not-shared"},
-		"strict":           {worker, func(a *app) { a.set("CACHE_DRIVER", "file") }, []string{"--strict"}, 1, "restart-store-not-shared"},
-		"hung":             {worker, func(a *app) { provider(a, "sleep(600);") }, []string{"--timeout=3s"}, 2, "preflight-unfinished"},
-		"another php":      {worker, nil, []string{"--php", "php7.0"}, 1, "php-missing"},
-		"no such worker":   {worker, nil, []string{"--name", "mails"}, 2, "holds no QueueWorker named mails"},
-		"no such folder":   {worker, nil, []string{"--app", "/nowhere"}, 2, "there is no such folder"},
-		"not readable":     {strings.Replace(worker, "jobSeconds: 30", "jobSeconds: x", 1), nil, nil, 2, "jobSeconds"},
+		"sound":          {worker, nil, nil, 0, "shop/payments accepted"},
+		"warning":        {worker, func(a *app) { a.set("CACHE_DRIVER", "file") }, nil, 0, "restart-store-not-shared"},
+		"strict":         {worker, func(a *app) { a.set("CACHE_DRIVER", "file") }, []string{"--strict"}, 1, "restart-store-not-shared"},
+		"hung":           {worker, func(a *app) { provider(a, "sleep(600);") }, []string{"--timeout=3s"}, 2, "preflight-unfinished"},
+		"another php":    {worker, nil, []string{"--php", "php7.0"}, 1, "php-missing"},
+		"no such worker": {worker, nil, []string{"--name", "mails"}, 2, "holds no QueueWorker named mails"},
+		"no such folder": {worker, nil, []string{"--app", "/nowhere"}, 2, "there is no such folder"},
+		"not readable":   {strings.Replace(worker, "jobSeconds: 30", "jobSeconds: x", 1), nil, nil, 2, "jobSeconds"},
+		"a reference counts": {
+			strings.Replace(worker, "image:", "env: [{name: STORE, value: file}, {name: CACHE_DRIVER, value: $(STORE)}], image:", 1),
+			nil, nil, 0, "restart-store-not-shared",
+		},
+		"a Secret is not seen": {
+			strings.Replace(worker, "image:", "env: [{name: CACHE_DRIVER, valueFrom: {secretKeyRef: {name: shop, key: cache}}}], image:", 1),
+			nil, nil, 0, "CACHE_DRIVER (Secret shop)",
+		},
+		"a Secret that is given": {
+			strings.Replace(worker, "image:", "env: [{name: CACHE_DRIVER, valueFrom: {secretKeyRef: {name: shop, key: cache}}}], image:", 1),
+			func(a *app) { a.set("CACHE_DRIVER", "file") }, nil, 0, "restart-store-not-shared",
+		},
 		"plain env counts": {strings.Replace(worker, "image:", "env: [{name: CACHE_DRIVER, value: file}], image:", 1), nil, nil, 0, "restart-store-not-shared"},
 	} {
 		t.Run(name, func(t *testing.T) {

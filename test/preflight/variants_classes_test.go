@@ -4,6 +4,15 @@
 
 package preflight
 
+import "github.com/queueworker/operator/internal/timeoutchain"
+
+// functions is a file of the application's that Composer loads at once, since it
+// holds no class. Its name could be that of one.
+func functions(a *app) {
+	a.write("app/helpers.php", "<?php\nfunction parcel_weight() { return 2; }\n")
+	a.edit("vendor/autoload.php", "spl_autoload_register(", "require_once dirname(__DIR__).'/app/helpers.php';\nspl_autoload_register(")
+}
+
 var ofClasses = []variant{
 	{
 		name: "timeout in a property", rule: "job-not-below-retry-after",
@@ -66,6 +75,40 @@ var ofClasses = []variant{
 		name: "no timeout", rule: "job-timeout-unbounded",
 		defect: func(a *app) { a.job("Export", "    public $timeout = 0;") },
 		twin:   func(a *app) { a.job("Export", "    public $timeout = null;") },
+	},
+	{
+		name: "timeout with its unit", rule: "class-limit-not-a-number", severity: timeoutchain.Error,
+		defect: func(a *app) { a.job("Export", "    public $timeout = '10 minutes';") },
+		twin:   func(a *app) { a.job("Export", "    public $timeout = '30';") },
+	},
+	{
+		name: "timeout with its unit, and a number before it", rule: "class-limit-not-a-number",
+		defect: func(a *app) { a.job("Export", "    public $timeout = '25 seconds';") },
+	},
+	{
+		name: "timeout in a list", rule: "class-limit-not-a-number",
+		defect: func(a *app) { a.job("Export", "    public $timeout = [25];") },
+		twin:   func(a *app) { a.job("Export", "    public $backoff = [10, '60'];") },
+	},
+	{
+		name: "timeout empty", rule: "class-limit-not-a-number",
+		defect: func(a *app) { a.job("Export", "    public $timeout = '';") },
+	},
+	{
+		name: "timeout false", rule: "job-timeout-unbounded",
+		defect: func(a *app) { a.job("Export", "    public $timeout = false;") },
+	},
+	{
+		name: "tries in words", rule: "class-limit-not-a-number", severity: timeoutchain.Error,
+		defect: func(a *app) { a.job("Export", "    public $tries = 'three';") },
+		twin: func(a *app) {
+			a.job("Export", "    public $queue = 'three', $tries = '3';")
+			a.declared.Queues = []string{"default", "three"}
+		},
+	},
+	{
+		name: "backoff in words", rule: "class-limit-not-a-number", severity: timeoutchain.Warning,
+		defect: func(a *app) { a.job("Export", "    public $backoff = '10,soon';") },
 	},
 	{
 		name: "timeout above the declared, within the chain", rule: "class-timeout-over-declared",
@@ -173,6 +216,11 @@ var ofClasses = []variant{
 	{
 		name: "a file that is not PHP", rule: "class-broken", unseen: true,
 		defect: func(a *app) { a.write("app/Jobs/Export.php", "<?php\nclass Export {\n") },
+	},
+	{
+		name: "a file of functions that are there already", rule: "class-broken", unseen: true,
+		defect: func(a *app) { functions(a); a.write("app/more.php", "<?php\nfunction parcel_weight() { return 3; }\n") },
+		twin:   functions,
 	},
 	{
 		name: "a defect behind four broken files", rule: "job-not-below-retry-after",

@@ -113,6 +113,11 @@ return [
 `, environment, supervisor))
 }
 
+// before adds an environment before the others.
+func before(a *app, environment string) {
+	a.edit("config/horizon.php", "'environments' => [", "'environments' => ["+environment+", ")
+}
+
 func horizon(environment, supervisor string) func(*app) {
 	return func(a *app) { supervisors(a, environment, supervisor) }
 }
@@ -127,6 +132,43 @@ var ofHorizon = []variant{
 		name: "no supervisors for this environment", rule: "horizon-environment-missing",
 		defect: horizon("local", ""),
 		twin:   horizon("prod*", ""),
+	},
+	{
+		name: "a pattern before the environment's own name", rule: "horizon-queue-unserved",
+		defect: func(a *app) {
+			supervisors(a, "production", "")
+			before(a, "'*' => ['one' => ['queue' => ['other']]]")
+			a.declared.Queues = []string{"default"}
+		},
+		twin: func(a *app) {
+			supervisors(a, "prod*", "")
+			before(a, "'stag*' => ['one' => ['queue' => ['other']]]")
+			a.declared.Queues = []string{"default"}
+		},
+	},
+	{
+		name: "an empty pattern before the environment's own name", rule: "horizon-environment-missing",
+		defect: func(a *app) {
+			supervisors(a, "production", "")
+			before(a, "'prod*' => []")
+			a.edit("config/horizon.php", "'defaults' => ['one'", "'default' => ['one'")
+		},
+	},
+	{
+		name: "a supervisor without processes", rule: "horizon-environment-missing",
+		defect: horizon("production", "'maxProcesses' => 0"),
+		twin:   horizon("production", "'max_processes' => 1"),
+	},
+	{
+		name: "no processes for one queue", rule: "horizon-queue-unserved",
+		defect: func(a *app) {
+			supervisors(a, "production", "], 'two' => ['queue' => 'payments', 'processes' => 0")
+			a.declared.Queues = []string{"payments", "default"}
+		},
+		twin: func(a *app) {
+			supervisors(a, "production", "], 'two' => ['queue' => 'payments', 'tries' => 2")
+			a.declared.Queues = []string{"payments", "default"}
+		},
 	},
 	{
 		name: "environment by option", rule: "horizon-environment-missing",

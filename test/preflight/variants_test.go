@@ -258,53 +258,6 @@ func beanstalkd(a *app, retryAfter int) {
 	a.declared.Connection, a.wire.Driver = "beanstalkd", "Beanstalkd"
 }
 
-var ofStores = []variant{
-	{
-		name: "failed jobs go nowhere", rule: "failed-store-null",
-		defect: func(a *app) { a.set("QUEUE_FAILED_DRIVER", "null") },
-		twin:   func(a *app) { a.set("QUEUE_FAILED_DRIVER", "database") },
-	},
-	{
-		name: "no store of failed jobs", rule: "failed-store-null",
-		defect: func(a *app) { a.edit("config/queue.php", "'failed' =>", "'filed' =>") },
-	},
-	{
-		name: "failed jobs in the pod", rule: "failed-store-local",
-		defect: func(a *app) { a.set("QUEUE_FAILED_DRIVER", "file") },
-	},
-	{
-		name: "no table of failed jobs", rule: "failed-table-missing",
-		defect: func(a *app) { a.sql("sqlite:"+a.dir+"/shop.sqlite", "drop table failed_jobs") },
-		twin: func(a *app) {
-			a.sql("sqlite:"+a.dir+"/shop.sqlite", "alter table failed_jobs rename to failures")
-			a.edit("config/queue.php", "'failed_jobs'", "'failures'")
-		},
-	},
-	{
-		name: "no table of jobs", rule: "jobs-table-missing",
-		defect: func(a *app) { a.onDatabase(); a.set("DB_QUEUE_TABLE", "job_queue") },
-		twin: func(a *app) {
-			a.onDatabase()
-			a.set("DB_QUEUE_TABLE", "job_queue")
-			a.sql("sqlite:"+a.dir+"/shop.sqlite", "alter table jobs rename to job_queue")
-		},
-	},
-	{name: "cache in the process", rule: "restart-store-not-shared", defect: func(a *app) { a.set("CACHE_DRIVER", "array") }, twin: func(a *app) { a.set("CACHE_DRIVER", "redis") }},
-	{name: "cache in the pod", rule: "restart-store-not-shared", defect: func(a *app) { a.set("CACHE_DRIVER", "file") }},
-	{
-		name: "a log that this user cannot write", rule: "log-not-writable",
-		defect: func(a *app) { a.set("LOG_CHANNEL", "single"); asNobody(a) },
-		twin:   func(a *app) { a.set("LOG_CHANNEL", "stderr"); asNobody(a) },
-	},
-}
-
-// asNobody starts PHP as a user who can read the application and no more.
-func asNobody(a *app) {
-	a.php = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "php8.2"}
-	a.command("package:discover")
-	a.command("list")
-}
-
 var ofServers = []variant{
 	{
 		name: "Redis evicts any key", rule: "redis-evicts",
@@ -322,6 +275,22 @@ var ofServers = []variant{
 	{
 		name: "queue and cache by one connection", rule: "redis-shared-with-cache",
 		defect: func(a *app) { a.set("REDIS_CACHE_CONNECTION", "default") },
+	},
+	{
+		name: "queue and cache in one database, under two names", rule: "redis-shared-with-cache",
+		defect: func(a *app) { a.set("REDIS_CACHE_DB", "0"); a.set("REDIS_CACHE_HOST", "localhost") },
+		twin: func(a *app) {
+			a.set("REDIS_CACHE_DB", "0")
+			a.set("REDIS_CACHE_HOST", "localhost")
+			a.set("REDIS_CACHE_PORT", redis(a.t, "allkeys-lru"))
+		},
+	},
+	{
+		name: "queue and cache in one database, perhaps", rule: "redis-shared-with-cache", unseen: true,
+		defect: func(a *app) {
+			a.set("REDIS_CACHE_DB", "0")
+			a.set("REDIS_CACHE_PORT", freePort(a.t))
+		},
 	},
 	{name: "no prefix", rule: "redis-prefix-missing", defect: func(a *app) { a.set("REDIS_PREFIX", "") }, twin: func(a *app) { a.set("REDIS_PREFIX", "x:") }},
 	{
@@ -345,6 +314,11 @@ var ofMemory = []variant{
 		name: "PHP's limit below the worker's", rule: "php-memory-below-worker",
 		defect: func(a *app) { a.php = []string{"php8.2", "-d", "memory_limit=128M"} },
 		twin:   func(a *app) { a.php = []string{"php8.2", "-d", "memory_limit=160M"} },
+	},
+	{
+		name: "PHP's limit below the worker's, by the application", rule: "php-memory-below-worker",
+		defect: func(a *app) { a.edit("bootstrap/app.php", "<?php\n", "<?php\nini_set('memory_limit', '96M');\n") },
+		twin:   func(a *app) { a.edit("bootstrap/app.php", "<?php\n", "<?php\nini_set('memory_limit', '196M');\n") },
 	},
 	{
 		name: "PHP without a limit in a container with one", rule: "php-memory-over-container",

@@ -16,6 +16,9 @@ final class Classes
         'queue' => 'Queue', 'connection' => 'Connection',
     ];
 
+    /** Limits that are names. */
+    private const NAMES = ['queue', 'connection'];
+
     private const ATTRIBUTES = 'Illuminate\\Queue\\Attributes\\';
 
     public static function report(string $base, int $skip): void
@@ -24,13 +27,19 @@ final class Classes
         foreach (array_slice(self::candidates($base), $skip) as $class => $file) {
             Report::record('loading', ['class' => $class, 'file' => Report::relative($file)]);
             try {
-                if (class_exists($class) && self::isQueued($class)) {
+                if (!self::isOther($class, $file) && class_exists($class) && self::isQueued($class)) {
                     Report::record('class', self::facts(new \ReflectionClass($class)));
                 }
             } catch (\Throwable $e) {
                 Report::record('broken', ['name' => $class] + Report::errorOf($e));
             }
         }
+    }
+
+    /** A file that is loaded already without giving this class, such as one of functions. Loading it again may be fatal. */
+    private static function isOther(string $class, string $file): bool
+    {
+        return !class_exists($class, false) && in_array(realpath($file), get_included_files(), true);
     }
 
     private static function isQueued(string $class): bool
@@ -105,7 +114,7 @@ final class Classes
         for ($level = $type; $level; $level = $level->getParentClass()) {
             $arguments = self::attribute($level, $attribute);
             if ($arguments !== null) {
-                return self::found($arguments, '#['.$attribute.']', $level);
+                return self::found($property, $arguments, '#['.$attribute.']', $level);
             }
             if (!$level->hasProperty($property)) {
                 continue;
@@ -113,24 +122,24 @@ final class Classes
             $declared = $level->getProperty($property);
             $value = $level->getDefaultProperties()[$property] ?? null;
             if ($declared->getDeclaringClass()->getName() === $level->getName() && $declared->isPublic() && !$declared->isStatic() && $value !== null) {
-                return self::found([$value], '$'.$property, $level);
+                return self::found($property, [$value], '$'.$property, $level);
             }
         }
 
         return null;
     }
 
-    private static function found(array $values, string $by, \ReflectionClass $level): array
+    /** Numbers, and in the text what is none; of names the text only. */
+    private static function found(string $limit, array $values, string $by, \ReflectionClass $level): array
     {
-        $values = count($values) === 1 && is_array(reset($values)) ? reset($values) : $values;
         $numbers = $texts = [];
-        foreach ($values as $value) {
-            foreach (is_string($value) ? explode(',', $value) : [$value] as $part) {
-                if (is_numeric($part)) {
-                    $numbers[] = (int) $part;
-                } else {
-                    $texts[] = is_object($part) ? (string) ($part->value ?? $part->name ?? '') : Configuration::text($part);
-                }
+        foreach ($limit === 'backoff' ? self::steps($values) : [reset($values)] as $value) {
+            if (in_array($limit, self::NAMES, true)) {
+                $texts[] = is_object($value) ? (string) ($value->value ?? $value->name ?? '') : Configuration::text($value);
+            } elseif (is_bool($value) || is_numeric($value)) {
+                $numbers[] = (int) $value;
+            } else {
+                $texts[] = is_string($value) ? '"'.substr($value, 0, 60).'"' : (is_array($value) ? 'a list' : strtolower(gettype($value)));
             }
         }
 
@@ -138,6 +147,17 @@ final class Classes
             'numbers' => $numbers, 'text' => implode(',', $texts), 'by' => $by,
             'in' => $level->getName(), 'file' => Report::relative((string) $level->getFileName()),
         ];
+    }
+
+    /** Steps may be a list, a text with commas, or the attribute's arguments. */
+    private static function steps(array $values): array
+    {
+        $steps = [];
+        array_walk_recursive($values, function ($value) use (&$steps) {
+            array_push($steps, ...(is_string($value) ? explode(',', $value) : [$value]));
+        });
+
+        return $steps;
     }
 
     /** The arguments of an attribute on a class or one of its traits, where the framework knows it. */

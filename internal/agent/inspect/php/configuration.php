@@ -42,6 +42,7 @@ final class Configuration
                 return !function_exists($function);
             })),
             'memoryLimit' => self::bytes((string) ini_get('memory_limit')),
+            'memoryLimitAtStart' => self::bytes((string) ini_get_all('core')['memory_limit']['global_value']),
         ];
     }
 
@@ -72,28 +73,31 @@ final class Configuration
         ];
     }
 
-    /** The store of failed jobs. A driver of null is none; without any the table decides. */
+    /** The store of failed jobs: the driver as it is written, and what Laravel makes of it. */
     public static function failed($config): array
     {
         $failed = (array) $config->get('queue.failed');
-        $unnamed = isset($failed['table']) ? 'database' : '';
+        $driver = array_key_exists('driver', $failed) ? self::text($failed['driver'] ?? 'null') : '';
+        $store = in_array($driver, ['null', 'dynamodb', 'database-uuids', 'file'], true) ? $driver : (isset($failed['table']) ? 'database' : 'null');
 
-        return [
-            'driver' => self::text(array_key_exists('driver', $failed) ? $failed['driver'] : $unnamed),
-            'table' => self::text($failed['table'] ?? ''),
-        ];
+        return ['driver' => $driver, 'store' => $store, 'table' => self::text($failed['table'] ?? '')];
     }
 
     private static function cache($config): array
     {
-        $store = self::text($config->get('cache.default'));
-        $stores = (array) $config->get('cache.stores');
-
         return [
-            'store' => $store,
-            'driver' => self::text($stores[$store]['driver'] ?? ''),
+            'store' => self::text($config->get('cache.default') ?? 'null'),
+            'driver' => self::text(self::cacheStore($config)['driver'] ?? ''),
             'prefix' => self::text($config->get('cache.prefix')),
         ];
+    }
+
+    /** The default store. No name, or null, is the store that keeps nothing. */
+    private static function cacheStore($config): array
+    {
+        $store = self::text($config->get('cache.default') ?? 'null');
+
+        return $store === 'null' ? ['driver' => 'null'] : (array) (((array) $config->get('cache.stores'))[$store] ?? []);
     }
 
     /** How the queue's Redis stands to the cache's. Hosts stay here: only whether they are the same is told. */
@@ -106,30 +110,44 @@ final class Configuration
         }
         $redis = (array) $config->get('database.redis');
         $connection = self::text($queue['connection'] ?? '') ?: 'default';
-        $cache = ((array) $config->get('cache.stores'))[self::text($config->get('cache.default'))] ?? [];
-        $shared = ($cache['driver'] ?? '') === 'redis'
-            && self::server($redis, $connection) === self::server($redis, self::text($cache['connection'] ?? '') ?: 'default');
+        $cache = self::cacheConnection($config);
+        $sameDatabase = $cache !== '' && self::database($redis, $connection) === self::database($redis, $cache);
+        $sameAddress = $sameDatabase && self::address($redis, $connection) === self::address($redis, $cache);
 
         return [
             'connection' => $connection,
             'exists' => isset($redis[$connection]) || isset($redis['clusters'][$connection]),
             'cluster' => !isset($redis[$connection]) && isset($redis['clusters'][$connection]),
             'prefix' => self::prefix($redis, $connection),
-            'sharedWithCache' => $shared,
+            'sharedWithCache' => $sameAddress,
+            'maybeShared' => $sameDatabase && !$sameAddress,
         ];
     }
 
-    /** Names one database of one server; never printed. */
-    private static function server(array $redis, string $name): string
+    /** The Redis connection of the default cache store; empty where that is on no Redis. */
+    public static function cacheConnection($config): string
+    {
+        $store = self::cacheStore($config);
+
+        return ($store['driver'] ?? '') === 'redis' ? self::text($store['connection'] ?? '') ?: 'default' : '';
+    }
+
+    private static function database(array $redis, string $name): string
+    {
+        $c = (array) ($redis[$name] ?? []);
+        $url = parse_url((string) ($c['url'] ?? '')) ?: [];
+
+        return trim((string) ($url['path'] ?? ''), '/') ?: (string) ($c['database'] ?? 0);
+    }
+
+    /** Where a server is; never printed. Another name may lead to the same one. */
+    private static function address(array $redis, string $name): string
     {
         $c = (array) ($redis[$name] ?? $redis['clusters'][$name] ?? []);
         $url = parse_url((string) ($c['url'] ?? '')) ?: [];
+        $host = $url['host'] ?? $c['host'] ?? '';
 
-        return implode("\n", [
-            $url['host'] ?? (is_array($c['host'] ?? '') ? implode(',', $c['host']) : $c['host'] ?? ''),
-            $url['port'] ?? $c['port'] ?? 6379,
-            trim((string) ($url['path'] ?? ''), '/') ?: (string) ($c['database'] ?? 0),
-        ]);
+        return strtolower(implode(',', (array) $host)).' '.($url['port'] ?? $c['port'] ?? 6379);
     }
 
     private static function prefix(array $redis, string $name): string
@@ -155,17 +173,29 @@ final class Configuration
 
             return $files;
         }
-        $path = self::text($channel['path'] ?? '');
-        if (!in_array($channel['driver'] ?? '', ['single', 'daily'], true) || $path === '') {
+        $path = preg_replace('~^file://~', '', self::text($channel['path'] ?? ''));
+        if (!in_array($channel['driver'] ?? '', ['single', 'daily'], true) || $path === '' || strpos($path, '://') !== false) {
             return [];
         }
-        $place = $path;
-        while (!file_exists($place) && dirname($place) !== $place) {
-            $place = dirname($place);
-        }
-        $writable = is_writable($place) && ($channel['driver'] === 'single' || is_writable(is_dir($place) ? $place : dirname($place)));
+        // A daily file is a new one tomorrow.
+        $writable = $channel['driver'] === 'daily' ? self::canMakeFilesIn(dirname($path)) : self::canWrite($path);
 
         return $writable ? [] : [Report::relative($path)];
+    }
+
+    private static function canWrite(string $file): bool
+    {
+        return file_exists($file) ? !is_dir($file) && is_writable($file) : self::canMakeFilesIn(dirname($file));
+    }
+
+    /** Directories that are missing are made, in the nearest one that is there. */
+    private static function canMakeFilesIn(string $directory): bool
+    {
+        while (!file_exists($directory) && dirname($directory) !== $directory) {
+            $directory = dirname($directory);
+        }
+
+        return is_dir($directory) && is_writable($directory);
     }
 
     /** A number, however it is written, and whether it was written at all. */

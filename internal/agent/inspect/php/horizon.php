@@ -3,9 +3,13 @@
 
 namespace QueueWorker\Facts;
 
+use Illuminate\Support\Str;
+
 /** Horizon's supervisors, put together as Horizon does it. */
 final class Horizon
 {
+    private const ALIASES = ['tries' => 'maxTries', 'processes' => 'maxProcesses'];
+
     public static function version(): string
     {
         try {
@@ -22,56 +26,60 @@ final class Horizon
         if (!is_array($horizon)) {
             return null;
         }
-        $environment = self::option($options, 'environment') ?: ($horizon['env'] ?? '') ?: $config->get('app.env');
+        $environment = (string) (self::option($options, 'environment') ?? $horizon['env'] ?? $config->get('app.env'));
         $environments = (array) ($horizon['environments'] ?? []);
-        $plan = self::plan($environments, (string) $environment);
+        $chosen = self::chosen($environments, $environment);
         $supervisors = [];
-        if ($plan !== null) {
-            foreach (array_replace_recursive((array) ($horizon['defaults'] ?? []), $plan) as $name => $supervisor) {
-                $supervisors[] = self::supervisor((string) $name, (array) $supervisor);
+        if ($chosen !== null) {
+            foreach (array_replace_recursive((array) ($horizon['defaults'] ?? []), (array) $environments[$chosen]) as $name => $options) {
+                $supervisors[] = self::supervisor($config, (string) $name, (array) $options);
             }
         }
 
         return [
-            'environment' => (string) $environment,
+            'environment' => $environment,
             'environments' => array_map('strval', array_keys($environments)),
+            'chosen' => (string) $chosen,
             'fastTermination' => !empty($horizon['fast_termination']),
             'supervisors' => $supervisors,
         ];
     }
 
-    private static function plan(array $environments, string $environment): ?array
+    /** The first key that fits: a pattern before the very name hides it. */
+    private static function chosen(array $environments, string $environment)
     {
-        if (isset($environments[$environment])) {
-            return (array) $environments[$environment];
-        }
-        foreach ($environments as $pattern => $plan) {
-            if (strpos((string) $pattern, '*') !== false && fnmatch((string) $pattern, $environment)) {
-                return (array) $plan;
+        foreach (array_keys($environments) as $pattern) {
+            if (Str::is((string) $pattern, $environment)) {
+                return $pattern;
             }
         }
 
         return null;
     }
 
-    private static function supervisor(string $name, array $s): array
+    private static function supervisor($config, string $name, array $written): array
     {
-        $queues = $s['queue'] ?? ['default'];
+        $s = [];
+        foreach ($written as $key => $value) { // max_processes and processes are maxProcesses, too
+            $s[self::ALIASES[$key] ?? Str::camel((string) $key)] = $value;
+        }
+        $connection = Configuration::text($s['connection'] ?? 'redis');
+        $queues = ($s['queue'] ?? null) ?: Configuration::text($config->get("queue.connections.$connection.queue"));
 
         return [
             'name' => $name,
-            'connection' => Configuration::text($s['connection'] ?? 'redis'),
-            'queues' => array_map('strval', is_array($queues) ? array_values($queues) : explode(',', (string) $queues)),
+            'connection' => $connection,
+            'queues' => explode(',', is_array($queues) ? implode(',', $queues) : (string) $queues),
             'balance' => ($s['balance'] ?? 'off') === false ? 'off' : Configuration::text($s['balance'] ?? 'off'),
             'timeout' => (int) ($s['timeout'] ?? 60),
-            'tries' => (int) ($s['tries'] ?? 0),
+            'tries' => (int) ($s['maxTries'] ?? 0),
             'memory' => (int) ($s['memory'] ?? 128),
             'minProcesses' => (int) ($s['minProcesses'] ?? 1),
-            'maxProcesses' => (int) ($s['maxProcesses'] ?? $s['processes'] ?? 1),
+            'maxProcesses' => (int) ($s['maxProcesses'] ?? 1),
         ];
     }
 
-    private static function option(array $options, string $name): string
+    private static function option(array $options, string $name): ?string
     {
         foreach ($options as $i => $word) {
             if (strpos($word, "--$name=") === 0) {
@@ -82,6 +90,6 @@ final class Horizon
             }
         }
 
-        return '';
+        return null;
     }
 }

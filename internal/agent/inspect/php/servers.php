@@ -21,13 +21,22 @@ final class Servers
             self::check('redis', function () use ($app, $queue) {
                 return self::redis($app['redis']->connection($queue['connection'] ?? 'default'));
             });
+            if (Configuration::of($app, $ask)['redis']['maybeShared']) {
+                self::check('cache', function () use ($app, $queue, $config) {
+                    $of = function (string $connection) use ($app): string {
+                        return self::runId($app['redis']->connection($connection));
+                    };
+
+                    return ['same' => $of($queue['connection'] ?? 'default') === $of(Configuration::cacheConnection($config))];
+                });
+            }
         }
         if ($driver === 'database') {
             self::check('jobs', function () use ($app, $queue) {
                 return self::table($app, $queue['connection'] ?? null, (string) ($queue['table'] ?? 'jobs'));
             });
         }
-        if (in_array($failed['driver'], ['database', 'database-uuids'], true)) {
+        if (in_array($failed['store'], ['database', 'database-uuids'], true)) {
             self::check('failed', function () use ($app, $config, $failed) {
                 return self::table($app, $config->get('queue.failed.database'), $failed['table'] ?: 'failed_jobs');
             });
@@ -61,11 +70,7 @@ final class Servers
 
     private static function redis($connection): array
     {
-        $info = [];
-        $answer = (array) $connection->info();
-        array_walk_recursive($answer, function ($value, $key) use (&$info) { // Predis sorts them into sections
-            $info[$key] = $value;
-        });
+        $info = self::info($connection);
 
         return [
             'policy' => (string) ($info['maxmemory_policy'] ?? ''),
@@ -74,9 +79,36 @@ final class Servers
         ];
     }
 
+    private static function info($connection): array
+    {
+        $info = [];
+        $answer = (array) $connection->info();
+        array_walk_recursive($answer, function ($value, $key) use (&$info) { // Predis sorts them into sections
+            $info[$key] = $value;
+        });
+
+        return $info;
+    }
+
+    /** What a server calls itself, under whatever name it is reached. */
+    private static function runId($connection): string
+    {
+        $id = (string) (self::info($connection)['run_id'] ?? '');
+        if ($id === '') {
+            throw new \RuntimeException('the server does not tell its run_id');
+        }
+
+        return $id;
+    }
+
     private static function table($app, ?string $connection, string $table): array
     {
-        return ['exists' => self::connection($app, $connection)->getSchemaBuilder()->hasTable($table)];
+        $connection = self::connection($app, $connection);
+
+        return [
+            'exists' => $connection->getSchemaBuilder()->hasTable($table),
+            'name' => $connection->getTablePrefix().$table, 'connection' => (string) $connection->getName(),
+        ];
     }
 
     private static function connection($app, ?string $name)
@@ -93,14 +125,16 @@ final class Servers
     {
         $connection = self::connection($app, null);
         $schema = $connection->getSchemaBuilder();
+        $name = $connection->getTablePrefix().$table;
         if (!$schema->hasTable($table)) {
-            return ['exists' => false, 'column' => false, 'unique' => false];
+            return ['exists' => false, 'name' => $name, 'column' => false, 'unique' => false];
         }
 
         return [
             'exists' => true,
+            'name' => $name,
             'column' => in_array(strtolower($key), array_map('strtolower', $schema->getColumnListing($table)), true),
-            'unique' => in_array([strtolower($key)], self::uniqueIndexes($connection, $connection->getTablePrefix().$table), true),
+            'unique' => in_array([strtolower($key)], self::uniqueIndexes($connection, $name), true),
         ];
     }
 

@@ -22,7 +22,7 @@ return [
             'password' => env('REDIS_PASSWORD'), 'database' => env('REDIS_DB', '0'),
         ],
         'cache' => [
-            'host' => env('REDIS_HOST', '127.0.0.1'), 'port' => env('REDIS_PORT', '6379'),
+            'host' => env('REDIS_CACHE_HOST', '127.0.0.1'), 'port' => env('REDIS_CACHE_PORT', env('REDIS_PORT', '6379')),
             'password' => env('REDIS_PASSWORD'), 'database' => env('REDIS_CACHE_DB', '1'),
         ],
     ],

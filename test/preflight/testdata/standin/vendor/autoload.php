@@ -114,6 +114,21 @@ namespace Illuminate\Foundation {
     }
 }
 
+namespace Illuminate\Support {
+    class Str
+    {
+        public static function is(string $pattern, string $text): bool
+        {
+            return fnmatch($pattern, $text);
+        }
+
+        public static function camel(string $text): string
+        {
+            return lcfirst(str_replace('_', '', ucwords($text, '_')));
+        }
+    }
+}
+
 namespace Composer {
     class InstalledVersions
     {

@@ -75,14 +75,14 @@ func cellsOf(runs []*run) []cell {
 	return cells
 }
 
-// sample takes n cells, by a seed. It begins with kills at each point, in each
-// database and, where there is room, for each kind, since not every fault
-// strikes: which of two copies waits is not ours to say.
-func sample(cells []cell, n int, seed uint64) []cell {
+// sample takes n cells, by a seed, and leaves the rest. It begins with kills at
+// each point, in each database and, where there is room, for each kind, since not
+// every fault strikes: which of two copies waits is not ours to say.
+func sample(cells []cell, n int, seed uint64) (chosen, left []cell) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	rng.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
 	if n >= len(cells) {
-		return cells
+		return cells, nil
 	}
 	type corner struct {
 		kind, point string
@@ -105,5 +105,26 @@ func sample(cells []cell, n int, seed uint64) []cell {
 		}
 		rest = append(rest, c)
 	}
-	return append(first, rest...)[:max(n, len(first))]
+	all := append(first, rest...)
+	n = max(n, len(first))
+	return all[:n], all[n:]
+}
+
+// another takes, for each point that lacks something, a few of the cells left.
+func another(cells []cell, lacks func(cell) bool) (chosen, left []cell) {
+	const each = 4
+	type corner struct {
+		point string
+		store int
+	}
+	taken := map[corner]int{}
+	for _, c := range cells {
+		if of := (corner{c.point, c.store}); lacks(c) && taken[of] < each {
+			taken[of]++
+			chosen = append(chosen, c)
+			continue
+		}
+		left = append(left, c)
+	}
+	return chosen, left
 }

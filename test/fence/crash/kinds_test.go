@@ -43,18 +43,19 @@ func kindOf(name string) kind {
 	return kind{}
 }
 
-// configuration of a fence: one second to send, one to wait for a reply. Time
-// that is longer is made to pass in the table.
+// configuration of a fence: two seconds to send and two to wait for a reply, which
+// a loaded machine does not use up. Time that is longer is made to pass in the
+// table.
 func configuration(driver, dsnFile, bank string) string {
 	var providers strings.Builder
 	for _, k := range kinds {
-		fmt.Fprintf(&providers, "- {name: %[1]s, url: %[2]q, timeoutSeconds: 1, maxInFlightSeconds: 31, didNotAct: [429], %[3]s}\n", k.name, bank+"/"+k.name, k.declared)
+		fmt.Fprintf(&providers, "- {name: %[1]s, url: %[2]q, sendWindowSeconds: 2, timeoutSeconds: 2, statementSeconds: 4, maxInFlightSeconds: 32, didNotAct: [429], %[3]s}\n", k.name, bank+"/"+k.name, k.declared)
 	}
 	return fmt.Sprintf(`apiVersion: config.queueworker.dev/v1alpha1
 kind: FenceConfig
 bindAddress: 127.0.0.1:0
 statusAddress: 127.0.0.1:0
-httpSeconds: 4
+httpSeconds: 12
 store: {driver: %s, dsnFile: %s}
 retention: {doneSeconds: 604800}
 upkeep: {everySeconds: 86400}

@@ -17,7 +17,7 @@ add() { # name, packages, flags
         fi
         local flags=" ${*:3} "
         flags=${flags/ named / }
-        steps+=("$1: go test -timeout=20m ${flags/ root / } $2")
+        steps+=("$1: go test -timeout=45m ${flags/ root / } $2")
     fi
 }
 

@@ -155,10 +155,10 @@ apiVersion: config.queueworker.dev/v1alpha1
 kind: FenceConfig
 bindAddress: 127.0.0.1:0
 statusAddress: 127.0.0.1:0
-httpSeconds: 4
+httpSeconds: 16
 store: {driver: SQLite, dsnFile: FILE}
 retention: {doneSeconds: 3600}
-providers: [{name: bank, url: "BANK", maxInFlightSeconds: 60, DECLARED}]
+providers: [{name: bank, url: "BANK", sendWindowSeconds: 2, statementSeconds: 2, timeoutSeconds: 8, maxInFlightSeconds: 60, DECLARED}]
 `)
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -213,7 +213,7 @@ func TestKilledWithoutTheFence(t *testing.T) {
 
 func within(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it never came: " + what)
 		}

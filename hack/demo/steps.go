@@ -14,6 +14,7 @@ const (
 	good   = "kubectl apply -f config/samples/payments.yaml"
 	broken = "kubectl apply -f config/samples/invalid/job-not-below-retry-after.yaml"
 	shared = "kubectl apply -f config/samples/invalid/shared-queue-shorter-reservation.yaml"
+	first  = "sed '/^---$/,$d' config/samples/invalid/shared-queue-shorter-reservation.yaml | kubectl apply -f -"
 )
 
 func (d *demo) applyGood() error {
@@ -75,11 +76,19 @@ func (d *demo) checkRefusal(refusal, claim string) error {
 func (d *demo) refuseShared() error {
 	d.title("The webhook also sees other workers, and warns about risks")
 	d.say("Two workers share a queue of one database; the second would take jobs that the first still runs:")
-	refusal, err := d.showRefused(shared)
+	admitted, err := d.show(first)
 	if err != nil {
 		return err
 	}
-	if err := d.check(strings.Contains(refusal, "slow-orders created"), "the first of the two is admitted"); err != nil {
+	if err := d.check(strings.Contains(admitted, "slow-orders created"), "the first of the two is admitted"); err != nil {
+		return err
+	}
+	// The webhook knows of it as soon as the controller does: they read the same cache.
+	if _, err := d.show("kubectl wait qw/slow-orders --for=condition=Ready --timeout=120s"); err != nil {
+		return err
+	}
+	refusal, err := d.showRefused(shared)
+	if err != nil {
 		return err
 	}
 	if err := d.check(strings.Contains(refusal, "shared-queue-shorter-reservation: retryAfterSeconds 60 must be above jobSeconds 180 of QueueWorker slow-orders"),
@@ -173,7 +182,7 @@ func (d *demo) rollOut() error {
 	if err := d.follow(); err != nil {
 		return err
 	}
-	if _, err := d.show("kubectl wait qw/payments --for=condition=Reconciling=false --timeout=60s"); err != nil {
+	if _, err := d.show("kubectl wait qw/payments --for=condition=Reconciling=false --timeout=120s"); err != nil {
 		return err
 	}
 	images, err := d.show(`kubectl get pods -l queueworker.dev/name=payments -o custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,GRACE:.spec.terminationGracePeriodSeconds`)
@@ -193,7 +202,7 @@ func (d *demo) follow() error {
 	const table = `kubectl get qw payments -o custom-columns='NAME:.metadata.name,READY:.status.ready,UPDATED:.status.updatedReplicas,DRAINING:.status.terminatingReplicas,RECONCILING:.status.conditions[?(@.type=="Reconciling")].reason'`
 	var seen []string
 	wasReady := true
-	err := d.until("the rollout of payments ends", 2*time.Minute, func() (bool, error) {
+	err := d.until("the rollout of payments ends", 4*time.Minute, func() (bool, error) {
 		state, err := d.quiet(look)
 		var generation, status, reason string
 		if err == nil {

@@ -80,16 +80,34 @@ func (k Kubectl) Install(ctx context.Context, parts ...[]string) error {
 // WaitForDefinition waits until QueueWorkers are served. kubectl wait cannot:
 // it fails on a definition whose conditions nobody has written yet.
 func (k Kubectl) WaitForDefinition(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	return wait(ctx, "the definition of QueueWorkers is not established", k.established)
+}
+
+// WaitForIdentity waits until the API server grants what the roles say: it takes
+// them up a moment after they were written.
+func (k Kubectl) WaitForIdentity(ctx context.Context) error {
+	return wait(ctx, "the operator's roles are not in force", func(ctx context.Context) (bool, error) {
+		for _, right := range []string{"watch pods --all-namespaces", "create leases.coordination.k8s.io -n " + Namespace} {
+			if _, err := k.Run(ctx, "auth can-i "+right+" --as="+User); err != nil {
+				return false, ctx.Err() // it ends with 1 for "no"
+			}
+		}
+		return true, nil
+	})
+}
+
+// wait asks until the answer is yes, for two minutes at most.
+func wait(ctx context.Context, otherwise string, ask func(ctx context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
-		served, err := k.established(ctx)
-		if err != nil || served {
+		yes, err := ask(ctx)
+		if err != nil || yes {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the definition of QueueWorkers is not established: %w", ctx.Err())
+			return fmt.Errorf("%s: %w", otherwise, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	readyTimeout = time.Minute
-	stopTimeout  = 30 * time.Second
+	readyTimeout = 2 * time.Minute
+	stopTimeout  = time.Minute
 )
 
 // Build compiles the manager.
@@ -109,7 +109,7 @@ func (m *Manager) Probe(path string) int {
 	return response.StatusCode
 }
 
-// WaitUntilReady waits for a minute at most.
+// WaitUntilReady waits for two minutes at most.
 func (m *Manager) WaitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ func TestIdleWorkerLeavesAtOnce(t *testing.T) {
 			var took []time.Duration
 			for range times(3, 40) {
 				a := newApp(t, queue)
-				w := a.start(t, plan{work: []string{"--sleep=10"}})
+				w := a.start(t, plan{work: []string{"--sleep=25"}})
 				w.awaitPhase(t, workerstate.Loop)
 				time.Sleep(300 * time.Millisecond) // into the sleep
 				message, hook := w.drain(t)
@@ -38,8 +38,8 @@ func TestIdleWorkerLeavesAtOnce(t *testing.T) {
 			}
 			slices.Sort(took)
 			t.Logf("%d idle drains: median %s, longest %s", len(took), took[len(took)/2], took[len(took)-1])
-			if median := took[len(took)/2]; median > 2*time.Second {
-				t.Errorf("an idle drain takes %s, which is the worker's sleep of 10 s and no stop", median)
+			if median := took[len(took)/2]; median > 12*time.Second {
+				t.Errorf("an idle drain takes %s, which is the worker's sleep of 25 s and no stop", median)
 			}
 		})
 	}
@@ -50,23 +50,21 @@ func TestJobIsNotDisturbed(t *testing.T) {
 		t.Run(queue, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, queue)
-			a.dispatch(t, "Sleeps", facts("first", "seconds", 3))
+			a.dispatch(t, "Sleeps", facts("first", "seconds", 6))
 			a.dispatch(t, "Short", facts("second"))
 			w := a.start(t, plan{})
 			a.await(t, "start", "first")
 			message, _ := w.drain(t)
-			end := time.Now()
 			if message.Outcome != termination.Drained || message.Job != nil || message.WaitedFor == nil || message.WaitedFor.Class != `App\Jobs\Sleeps` {
 				t.Errorf("outcome %+v", message)
 			}
 			w.stop(t)
-			a.wholeSeconds(t, "first", 3)
+			a.wholeSeconds(t, "first", 6)
 			if c := a.counts(t); c.Waiting != 1 || c.Reserved != 0 || c.Failed != 0 {
 				t.Errorf("the second job is gone, or the first is not: %+v", c)
 			}
-			notes := a.notes(t)
-			if late := end.Sub(notes[len(notes)-1].time()); late > 3*time.Second {
-				t.Errorf("the worker was gone only %s after its job", late)
+			if message.ExitCode != 0 || contains(w.output.text(), "ignores SIGTERM") {
+				t.Errorf("the worker did not leave by itself after its job: it ended with %d", message.ExitCode)
 			}
 		})
 	}
@@ -76,7 +74,7 @@ func TestJobIsNotDisturbed(t *testing.T) {
 func TestPlainArtisanCutsTheWait(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, onSQLite)
-	a.dispatch(t, "Sleeps", facts("cut", "seconds", 5))
+	a.dispatch(t, "Sleeps", facts("cut", "seconds", 20))
 	cmd := exec.Command("php8.2", "artisan", "queue:work", "--sleep=1")
 	cmd.Dir, cmd.Env = a.dir, a.env
 	if err := cmd.Start(); err != nil {
@@ -87,7 +85,7 @@ func TestPlainArtisanCutsTheWait(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if ran := a.ran(t, "cut"); ran > 4*time.Second {
+	if ran := a.ran(t, "cut"); ran > 15*time.Second {
 		t.Errorf("plain artisan let the job wait for %s: these tests prove nothing", ran)
 	}
 	a.nothingLeft(t)
@@ -97,7 +95,7 @@ func TestPlainArtisanCutsTheWait(t *testing.T) {
 func TestJobInsideAJob(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, onRedis)
-	a.dispatch(t, "Nests", facts("outer", "seconds", 3))
+	a.dispatch(t, "Nests", facts("outer", "seconds", 6))
 	w := a.start(t, plan{})
 	a.await(t, "end", "") // the inner one
 	time.Sleep(100 * time.Millisecond)
@@ -106,7 +104,7 @@ func TestJobInsideAJob(t *testing.T) {
 	}
 	w.drain(t)
 	w.stop(t)
-	a.wholeSeconds(t, "outer", 3)
+	a.wholeSeconds(t, "outer", 6)
 	a.nothingLeft(t)
 }
 
@@ -115,9 +113,9 @@ func TestDrainInBoot(t *testing.T) {
 	a := newApp(t, onSQLite)
 	a.dispatch(t, "Short", facts("waits"))
 	mark := a.dir + "/booting"
-	w := a.start(t, plan{env: []string{"APP_SLOW_BOOT=5", "APP_SLOW_BOOT_MARK=" + mark}})
+	w := a.start(t, plan{env: []string{"APP_SLOW_BOOT=25", "APP_SLOW_BOOT_MARK=" + mark}})
 	awaitFile(t, mark)
-	if message, took := w.drain(t); message.Outcome != termination.Drained || took > 3*time.Second {
+	if message, took := w.drain(t); message.Outcome != termination.Drained || took > 15*time.Second {
 		t.Errorf("took %s: %+v", took, message)
 	}
 	w.stop(t)
@@ -134,7 +132,7 @@ func TestStopWhileStarting(t *testing.T) {
 	for i := range times(6, 40) {
 		_ = os.RemoveAll(filepath.Join(a.dir, "qw", "run"))
 		w := a.start(t, plan{})
-		eventually(t, 10*time.Second, "the agent's socket", func() bool { return exists(w.dir.Socket()) })
+		eventually(t, patience, "the agent's socket", func() bool { return exists(w.dir.Socket()) })
 		time.Sleep(time.Duration(i*30) * time.Millisecond)
 		w.signal(t, syscall.SIGTERM)
 		w.wantOutcome(t, termination.Drained, 0)
@@ -149,15 +147,19 @@ func TestStopWhileStarting(t *testing.T) {
 	}
 }
 
+// longPop declares pops that block for longer than a loaded machine takes to
+// close the gate.
+func longPop(w *timeoutchain.Wire) { w.PopSeconds = 21 }
+
 // The pop under way when the gate closes cannot be recalled: its job runs in
 // full, with the stop signal held back.
 func TestDrainInBlockingPop(t *testing.T) {
 	for i := range times(2, 10) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			a := newApp(t, onRedis, "REDIS_QUEUE_BLOCK_FOR=4")
+			a := newApp(t, onRedis, "REDIS_QUEUE_BLOCK_FOR=20")
 			a.park(t, "Sleeps", facts("late", "seconds", 3))
-			w := a.start(t, plan{wire: func(w *timeoutchain.Wire) { w.PopSeconds = 5 }})
+			w := a.start(t, plan{wire: longPop})
 			w.awaitPhase(t, workerstate.Loop)
 			time.Sleep(200 * time.Millisecond)
 			done := make(chan termination.Message)
@@ -203,12 +205,12 @@ func TestEveryStopSignalDrains(t *testing.T) {
 func TestSecondSignalOnlyUpdatesTheMessage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, onSQLite)
-	a.dispatch(t, "Sleeps", facts("s", "seconds", 4))
+	a.dispatch(t, "Sleeps", facts("s", "seconds", 12))
 	w := a.start(t, plan{})
 	a.await(t, "start", "s")
 	w.signal(t, syscall.SIGTERM)
 	var first termination.Message
-	eventually(t, 3*time.Second, "a provisional message", func() bool {
+	eventually(t, patience, "a provisional message", func() bool {
 		text := read(w.message)
 		var err error
 		first, err = termination.Decode(text)
@@ -219,19 +221,19 @@ func TestSecondSignalOnlyUpdatesTheMessage(t *testing.T) {
 	}
 	time.Sleep(1500 * time.Millisecond)
 	w.signal(t, syscall.SIGTERM)
-	eventually(t, 2*time.Second, "a message with the job's age at the second signal", func() bool {
+	eventually(t, patience, "a message with the job's age at the second signal", func() bool {
 		second, err := termination.Decode(read(w.message))
 		return err == nil && second.Provisional && second.Job != nil && second.Job.AgeSeconds >= first.Job.AgeSeconds+1
 	})
 	w.wantOutcome(t, termination.Drained, 0)
-	a.wholeSeconds(t, "s", 4)
+	a.wholeSeconds(t, "s", 12)
 	a.nothingLeft(t)
 }
 
 func TestHookCalledTwice(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, onSQLite)
-	a.dispatch(t, "Sleeps", facts("s", "seconds", 3))
+	a.dispatch(t, "Sleeps", facts("s", "seconds", 6))
 	w := a.start(t, plan{})
 	a.await(t, "start", "s")
 	answers := make(chan termination.Message)
@@ -245,11 +247,11 @@ func TestHookCalledTwice(t *testing.T) {
 		}
 	}
 	// And once more when all is over.
-	if out, _, took := w.client("drain"); !contains(out, `"Drained"`) || took > 5*time.Second {
+	if out, _, took := w.client("drain"); !contains(out, `"Drained"`) || took > 20*time.Second {
 		t.Errorf("took %s: %s", took, out)
 	}
 	w.stop(t)
-	a.wholeSeconds(t, "s", 3)
+	a.wholeSeconds(t, "s", 6)
 }
 
 func TestHookWithoutSupervisor(t *testing.T) {

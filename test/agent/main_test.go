@@ -76,7 +76,7 @@ func requirements() error {
 	var missing []string
 	for _, need := range needs {
 		words := strings.SplitN(need.check, " ", 3)
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		if exec.CommandContext(ctx, words[0], words[1:]...).Run() != nil {
 			missing = append(missing, need.pkg)
 		}

@@ -7,94 +7,87 @@ package agent
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/queueworker/operator/internal/agent/termination"
+	"github.com/queueworker/operator/internal/agent/workdir"
 )
 
 var raceAgent = sync.OnceValues(func() (string, error) { return build("raceagent", "./raceagent") })
 
 // The stop arrives when the worker has looked at the gate and not yet taken its
-// job: that window is widened to 20 ms, and the supervisor is held up for 40 ms
-// between reading "loop" and signalling. The job that was taken meanwhile must
-// not notice. Without the worker's second look at the gate it does.
+// job: there it waits until the supervisor has read "loop", and the supervisor
+// waits, before it signals, until the job was taken. The job must not notice.
+// Without the worker's second look at the gate it does.
 func TestLateSignalDoesNotReachALateJob(t *testing.T) {
 	rounds := times(8, 50)
-	late, cut := races(t, rounds, "--stall=40ms")
-	t.Logf("%d rounds, %d jobs taken behind the closed gate, %d cut", rounds, late, cut)
-	if late < rounds/4 {
-		t.Errorf("only %d of %d rounds hit the window: this test proves little", late, rounds)
-	}
-	if cut > 0 {
-		t.Errorf("%d of %d jobs were cut", cut, late)
+	if cut := lateJobs(t, rounds); cut > 0 {
+		t.Errorf("%d of %d jobs were cut", cut, rounds)
 	}
 }
 
 func TestNaiveProtocolIsCaught(t *testing.T) {
 	rounds := times(6, 12)
-	late, cut := races(t, rounds, "--stall=40ms", "--naive")
-	t.Logf("%d rounds, %d jobs taken behind the closed gate, %d cut", rounds, late, cut)
+	cut := lateJobs(t, rounds, "--naive")
+	t.Logf("%d of %d jobs were cut", cut, rounds)
 	if cut == 0 {
 		t.Error("no job was cut: the test above cannot fail")
 	}
 }
 
-// races returns how many jobs were started after the stop was asked for, and
-// how many of those did not run in full.
-func races(t *testing.T, rounds int, flags ...string) (late, cut int) {
+// lateJobs returns how many of the jobs that were taken behind the closed gate
+// did not run in full.
+func lateJobs(t *testing.T, rounds int, flags ...string) int {
 	t.Helper()
-	program := must[string](t)(raceAgent())
-	var mutex sync.Mutex
+	var cut atomic.Int32
 	t.Run("rounds", func(t *testing.T) {
 		for i := range rounds {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				ran, full := race(t, plan{program: program, flags: flags}, i%2 == 1)
-				mutex.Lock()
-				defer mutex.Unlock()
-				if ran {
-					late++
-				}
-				if ran && !full {
-					cut++
+				if !lateJob(t, round{plan: plan{flags: append([]string{"--stall=100ms"}, flags...)}, maintenance: i%2 == 1}) {
+					cut.Add(1)
 				}
 			})
 		}
 	})
-	return late, cut
+	return int(cut.Load())
 }
 
-// states is what the workers say, as text.
-func states(w *worker) string {
-	files, _ := filepath.Glob(w.dir.Run() + "/w.*.state")
-	text := ""
-	for _, file := range files {
-		text += read(file)
-	}
-	return text
+// round is one drain in the window.
+type round struct {
+	plan plan
+	// untilGate ends the window when the gate is closed, for a supervisor that
+	// does not signal before the job has ended.
+	untilGate bool
+	// maintenance mode begins during the late job: the worker does not come back
+	// to its loop, and must still hear the held signal.
+	maintenance bool
 }
 
-// race drains in the window. With maintenance mode set during the late job the
-// worker does not come back to its loop, and must still hear the held signal.
-func race(t *testing.T, p plan, maintenance bool) (ran, full bool) {
+// lateJob drains in the window and says whether the job that was taken behind
+// the closed gate ran in full.
+func lateJob(t *testing.T, r round) (full bool) {
+	t.Helper()
 	a := newApp(t, onSQLite)
 	a.dispatch(t, "Short", facts("a"))
 	a.dispatch(t, "Sleeps", facts("b", "seconds", 2))
-	p.env = append([]string{"APP_WIDE_WINDOW=20000"}, p.env...)
-	w := a.start(t, p)
-	a.await(t, "end", "a")
-	for end := time.Now().Add(patience); !strings.Contains(states(w), `"phase":"loop"`); time.Sleep(200 * time.Microsecond) {
-		if time.Now().After(end) {
-			t.Fatal("the worker does not go on")
-		}
+	mark, end := filepath.Join(a.dir, "in-window"), filepath.Join(a.dir, "held-up")
+	if r.untilGate {
+		end = workdir.Dir(filepath.Join(a.dir, "qw")).Gate()
+	} else {
+		r.plan.flags = append(r.plan.flags, "--held-up="+end)
 	}
+	r.plan.program = must[string](t)(raceAgent())
+	r.plan.env = append([]string{"APP_WINDOW_MARK=" + mark, "APP_WINDOW_END=" + end}, r.plan.env...)
+	w := a.start(t, r.plan)
+	eventually(t, patience, "the worker in the window", func() bool { return exists(mark) })
 	w.signal(t, syscall.SIGTERM)
-	if maintenance {
-		time.Sleep(500 * time.Millisecond)
+	if r.maintenance {
+		a.await(t, "start", "b")
 		a.maintenance(t)
 	}
 	if code := w.wait(t, patience); code != 0 {
@@ -103,10 +96,7 @@ func race(t *testing.T, p plan, maintenance bool) (ran, full bool) {
 	if outcome := w.left(t).Outcome; outcome != termination.Drained {
 		t.Errorf("outcome %s", outcome)
 	}
-	if a.count(t, "start", "b") == 0 {
-		return false, false
-	}
-	return true, a.ran(t, "b") > 1990*time.Millisecond
+	return a.ran(t, "b") > 1990*time.Millisecond
 }
 
 // A job in the first moments of a drain, when nothing is widened: jobs end to

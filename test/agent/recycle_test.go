@@ -19,15 +19,17 @@ import (
 	"github.com/queueworker/operator/internal/agent/workerstate"
 )
 
-// boot is how long artisan needs to start here and now, at worst.
-func (a *app) boot(t *testing.T) time.Duration {
+// boots is how long artisan needs to start here, at worst, until so many jobs
+// were started: measured beside them, since other people's load comes and goes.
+func (a *app) boots(t *testing.T, jobs int) time.Duration {
 	t.Helper()
 	var longest time.Duration
-	for range 3 {
+	eventually(t, time.Duration(jobs)*30*time.Second, "all jobs started", func() bool {
 		begin := time.Now()
 		a.artisan(t, "env")
 		longest = max(longest, time.Since(begin))
-	}
+		return a.count(t, "start", "") == jobs
+	})
 	return longest
 }
 
@@ -50,8 +52,7 @@ func TestRecyclesWithoutAGap(t *testing.T) {
 			jobs := times(4, 20)
 			a.dispatch(t, c.class, facts("r", c.facts...), fmt.Sprintf("--times=%d", jobs))
 			w := a.start(t, plan{work: append(c.work, "--sleep=0")})
-			eventually(t, time.Duration(jobs)*15*time.Second, "all jobs started", func() bool { return a.count(t, "start", "") == jobs })
-			boot := a.boot(t)
+			boot := a.boots(t, jobs)
 			w.checkGaps(t, c.class == "Long" && name == "timeout", boot)
 			w.drain(t)
 			w.stop(t)
@@ -195,11 +196,11 @@ func TestKillInADrainIsNamed(t *testing.T) {
 func TestOwnTimeoutInADrain(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, onSQLite)
-	a.dispatch(t, "Long", facts("k", "seconds", 20, "timeout", 2))
+	a.dispatch(t, "Long", facts("k", "seconds", 60, "timeout", 2))
 	w := a.start(t, plan{})
 	a.await(t, "start", "k")
 	message, took := w.drain(t)
-	if message.Outcome != termination.Drained || message.ExitCode != 137 || message.Reason == "" || took > 12*time.Second {
+	if message.Outcome != termination.Drained || message.ExitCode != 137 || message.Reason == "" || took > 25*time.Second {
 		t.Errorf("took %s: %+v", took, message)
 	}
 	w.stop(t)

@@ -53,6 +53,9 @@ var mariaPort = sync.OnceValues(func() (string, error) {
 	}
 	err = serve(credential, port, "mariadbd", "--no-defaults", "--datadir="+data, "--socket="+socket,
 		"--bind-address=127.0.0.1", "--port="+port, "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=2")
+	if err == nil {
+		err = answers("unix", socket) // it comes after the port
+	}
 	if err != nil {
 		return "", err
 	}
@@ -94,13 +97,21 @@ func serve(credential *syscall.Credential, port string, words ...string) error {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+	if err := answers("tcp", "127.0.0.1:"+port); err != nil {
+		return fmt.Errorf("%s: %w", words[0], err)
+	}
+	return nil
+}
+
+// answers waits until somebody listens.
+func answers(network, address string) error {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		conn, err := net.Dial(network, address)
 		if err == nil {
 			return conn.Close()
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s does not answer on port %s: %w", words[0], port, err)
+			return fmt.Errorf("no answer: %w", err)
 		}
 	}
 }

@@ -47,6 +47,10 @@ func TestStateIsReadWhole(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, patience, "a state", func() bool {
+		states, _ := workerstate.ReadAll(dir.Run())
+		return len(states) > 0
+	})
 	seen := map[workerstate.Phase]int{}
 	for end := time.Now().Add(time.Duration(times(3, 30)) * time.Second); time.Now().Before(end); {
 		states, err := workerstate.ReadAll(dir.Run())

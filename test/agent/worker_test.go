@@ -141,7 +141,7 @@ func (w *worker) launch(t *testing.T, words []string, first bool) {
 	}()
 	t.Cleanup(func() { w.cleanUp(t) })
 	if first {
-		eventually(t, 5*time.Second, "agent in its namespace", func() bool {
+		eventually(t, patience, "agent in its namespace", func() bool {
 			id := strconv.Itoa(w.cmd.Process.Pid)
 			child, _ := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
 			w.pid, _ = strconv.Atoi(strings.TrimSpace(string(child)))

@@ -250,15 +250,15 @@ func reach(ctx context.Context, namespace string, from, to *wish) error {
 	return err
 }
 
-// still waits until nothing has been written for a moment: events are sent in
-// the background.
+// still waits until nothing has been written for longer than a status is held
+// back: events are sent in the background.
 func still(ctx context.Context, g *gateway) error {
 	seen, since := -1, time.Now()
 	return eventually(ctx, "the manager rests", func(context.Context) error {
 		if now := len(g.written()); now != seen {
 			seen, since = now, time.Now()
 		}
-		if rest := time.Since(since); rest < 500*time.Millisecond {
+		if rest := time.Since(since); rest < 1500*time.Millisecond {
 			return fmt.Errorf("the last write was %s ago", rest)
 		}
 		return nil

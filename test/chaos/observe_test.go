@@ -26,7 +26,7 @@ import (
 const (
 	// patience bounds every wait: clients may take half a minute to come back
 	// after an outage of the API server.
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 	poll     = 50 * time.Millisecond
 )
 

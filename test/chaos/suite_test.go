@@ -98,6 +98,9 @@ func install(ctx context.Context, kubeconfig string) error {
 	if err := kubectl().WaitForDefinition(ctx); err != nil {
 		return err
 	}
+	if err := kubectl().WaitForIdentity(ctx); err != nil {
+		return err
+	}
 	if err := kubectl().WriteKubeconfig(ctx, operator.Name, kubeconfig); err != nil {
 		return err
 	}

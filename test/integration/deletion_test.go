@@ -17,7 +17,7 @@ var _ = Describe("Deletion", func() {
 	BeforeEach(collected)
 
 	It("in the background leaves the drain to the garbage collector", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), "8s")
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		writes := len(operator.writes.in(qw.Namespace, "/deployments/mail"))
@@ -34,19 +34,22 @@ var _ = Describe("Deletion", func() {
 		By("making it again while the old workers drain")
 		again := worker(qw.Namespace, qw.Name)
 		Expect(k8s.Create(ctx, again)).To(Succeed())
-		Eventually(func() int32 { return get(ctx, again).Status.TerminatingReplicas }).Should(BeEquivalentTo(2))
+		drain(ctx, again, 2)
 		Expect(judged(ctx, again)).To(Equal(kstatus.InProgressStatus))
+		allAreDrained(ctx, again)
 		settles(ctx, again, 2)
 		Expect(operator.writes.in(qw.Namespace, "/deployments/mail")).To(HaveLen(writes+1), "one write made the new Deployment")
 	})
 
 	It("in the foreground reports the drain and touches nothing", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), "5s")
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		writes := len(operator.writes.in(qw.Namespace, "/deployments/mail"))
 		seen := seenSoFar(ctx, qw)
 		Expect(k8s.Delete(ctx, qw, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		drain(ctx, qw, 2)
+		allAreDrained(ctx, qw)
 		Eventually(func() error { return k8s.Get(ctx, keyOf(qw), &v1alpha1.QueueWorker{}) }).Should(MatchError(ContainSubstring("not found")))
 		Eventually(func() []v1alpha1.QueueWorker { return since(qw.Namespace, qw.Name, seen) }).Should(ContainElement(Satisfy(func(state v1alpha1.QueueWorker) bool {
 			return conditionOf(&state, v1alpha1.ConditionDraining).Message == "2 workers may still finish a job, for up to 100 s." &&

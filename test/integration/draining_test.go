@@ -21,31 +21,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/queueworker/operator/api/v1alpha1"
-	"github.com/queueworker/operator/hack/controlplane/cluster"
+	"github.com/queueworker/operator/internal/agent/termination"
 	"github.com/queueworker/operator/internal/workload"
 )
 
-// Workers drain for longer than a loaded machine takes for a rollout.
-const (
-	soon  = "4s"
-	later = "8s"
-)
+// untilToldTo is how long a worker drains that goes when the spec says so.
+const untilToldTo = "10m"
 
 var _ = Describe("While workers drain", func() {
 	It("a rolling update goes on until the last older one is gone, whatever the Deployment says", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), soon)
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
-		oneDrainsLonger(ctx, qw)
 		seen := seenSoFar(ctx, qw)
 
 		rollTo(ctx, qw, "registry.example/shop:1.5.0")
 		condition(ctx, qw, v1alpha1.ConditionReconciling, v1alpha1.ReasonDrainingOldPods)
+		drain(ctx, qw, 2)
+		oneIsDrained(ctx, qw)
+		drain(ctx, qw, 1)
 		out, err := kubectl(qw.Namespace, "", "rollout", "status", "--watch=false", "deployment/"+qw.Name)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("successfully rolled out"))
 		Expect(judged(ctx, qw)).To(Equal(kstatus.InProgressStatus), "the Deployment hides what still drains")
 
+		oneIsDrained(ctx, qw)
 		condition(ctx, qw, v1alpha1.ConditionReconciling, v1alpha1.ReasonSettled)
 		Expect(podsOf(ctx, qw)).To(HaveLen(2), "it settled before the last older worker was gone")
 		states := settledStates(ctx, qw, seen)
@@ -59,16 +59,18 @@ var _ = Describe("While workers drain", func() {
 	})
 
 	It("another rollout waits for the workers of all older templates", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), later)
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		seen := seenSoFar(ctx, qw)
 		rollTo(ctx, qw, "registry.example/shop:1.5.0")
 		condition(ctx, qw, v1alpha1.ConditionReconciling, v1alpha1.ReasonDrainingOldPods)
 		rollTo(ctx, qw, "registry.example/shop:1.6.0")
-		Eventually(func() int32 { return get(ctx, qw).Status.TerminatingReplicas }).Should(BeEquivalentTo(4))
+		drain(ctx, qw, 4)
 		Expect(conditionOf(qw, v1alpha1.ConditionDraining).Message).To(Equal(
 			"4 workers may still finish a job, for up to 100 s; 4 run an older template."))
+		condition(ctx, qw, v1alpha1.ConditionReconciling, v1alpha1.ReasonDrainingOldPods)
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 2)
 		states := settledStates(ctx, qw, seen)
 		under := reasons(states, v1alpha1.ConditionReconciling)
@@ -78,20 +80,22 @@ var _ = Describe("While workers drain", func() {
 	})
 
 	It("a Recreate starts no new one, and is ready only before and after", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), soon)
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		qw.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
-		oneDrainsLonger(ctx, qw)
 		seen := seenSoFar(ctx, qw)
 		pods := watchPods(qw.Namespace)
 
 		rollTo(ctx, qw, "registry.example/shop:1.5.0")
 		condition(ctx, qw, v1alpha1.ConditionReady, v1alpha1.ReasonRecreating)
-		Eventually(func() int32 { return get(ctx, qw).Status.TerminatingReplicas }).Should(BeEquivalentTo(1))
+		drain(ctx, qw, 2)
+		oneIsDrained(ctx, qw)
+		drain(ctx, qw, 1)
 		Expect(judged(ctx, qw)).To(Equal(kstatus.InProgressStatus))
 		Expect(conditionOf(qw, v1alpha1.ConditionReady)).To(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonRecreating)))
+		oneIsDrained(ctx, qw)
 		settles(ctx, qw, 2)
 
 		Expect(pods.versions()).To(HaveLen(2))
@@ -106,7 +110,7 @@ var _ = Describe("While workers drain", func() {
 	})
 
 	It("scaling down is done at once and says who drains", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), "3s")
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		qw.Spec.Replicas = ptr.To[int32](3)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 3)
@@ -114,10 +118,11 @@ var _ = Describe("While workers drain", func() {
 		seen := seenSoFar(ctx, qw)
 
 		scaleTo(ctx, qw, 1)
-		Eventually(func() int32 { return get(ctx, qw).Status.TerminatingReplicas }).Should(BeEquivalentTo(2))
+		drain(ctx, qw, 2)
 		condition(ctx, qw, v1alpha1.ConditionReconciling, v1alpha1.ReasonSettled)
 		Expect(conditionOf(qw, v1alpha1.ConditionDraining).Message).To(Equal("2 workers may still finish a job, for up to 100 s."))
 		Expect(judged(ctx, qw)).To(Equal(kstatus.CurrentStatus), "the workers that go on are the wanted ones")
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 1)
 		Expect(kept).To(ContainElements(runningUIDs(ctx, qw)))
 
@@ -126,6 +131,7 @@ var _ = Describe("While workers drain", func() {
 		Expect(conditionOf(qw, v1alpha1.ConditionReady)).To(And(
 			HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonScaledToZero)))
 		Expect(podsOf(ctx, qw)).To(HaveLen(1), "it drains")
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 0)
 		Expect(podsOf(ctx, qw)).To(BeEmpty())
 		states := settledStates(ctx, qw, seen)
@@ -134,35 +140,55 @@ var _ = Describe("While workers drain", func() {
 	})
 
 	It("a deletion in the foreground keeps the QueueWorker, and with it the Deployment", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), soon)
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
-		oneDrainsLonger(ctx, qw)
 		Expect(k8s.Delete(ctx, qw, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
-		Eventually(func() int32 { return get(ctx, qw).Status.TerminatingReplicas }).Should(BeEquivalentTo(2))
-		Eventually(func() int32 { return get(ctx, qw).Status.TerminatingReplicas }).Should(BeEquivalentTo(1))
+		drain(ctx, qw, 2)
+		oneIsDrained(ctx, qw)
+		drain(ctx, qw, 1)
 		Expect(deploymentOf(ctx, qw).DeletionTimestamp).NotTo(BeNil())
 		Expect(conditionOf(qw, v1alpha1.ConditionDraining).Message).To(Equal("1 worker may still finish a job, for up to 100 s."))
-		for range 1000 { // until it is gone
-			pods := len(podsOf(ctx, qw))
-			if err := k8s.Get(ctx, keyOf(qw), qw); err != nil {
-				Expect(err).To(MatchError(ContainSubstring("not found")))
-				Expect(podsOf(ctx, qw)).To(BeEmpty(), "it went before its last worker")
-				return
-			}
-			Expect(pods).To(BeNumerically("<=", 1))
-			time.Sleep(20 * time.Millisecond)
-		}
-		Fail("it is still there")
+		Consistently(func() error { return k8s.Get(ctx, keyOf(qw), qw) }, "2s").Should(Succeed(), "it went before its last worker")
+		Expect(podsOf(ctx, qw)).To(HaveLen(1))
+		oneIsDrained(ctx, qw)
+		Eventually(func() error { return k8s.Get(ctx, keyOf(qw), qw) }).Should(MatchError(ContainSubstring("not found")))
 	})
 })
 
-// oneDrainsLonger makes one of the running workers stay Terminating for longer.
-func oneDrainsLonger(ctx context.Context, qw *v1alpha1.QueueWorker) {
+// drain waits until the QueueWorker says that so many workers drain.
+func drain(ctx context.Context, qw *v1alpha1.QueueWorker, workers int) {
 	GinkgoHelper()
-	change(ctx, &podsOf(ctx, qw)[0], "somebody", func(pod *corev1.Pod) {
-		pod.Annotations[cluster.TerminatingForAnnotation] = later
-	})
+	Eventually(func() int32 { return get(ctx, qw).Status.TerminatingReplicas }).Should(BeEquivalentTo(workers))
+}
+
+// draining are the workers that were asked to stop.
+func draining(ctx context.Context, qw *v1alpha1.QueueWorker) []corev1.Pod {
+	GinkgoHelper()
+	return slices.DeleteFunc(podsOf(ctx, qw), func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil })
+}
+
+// oneIsDrained lets one of the draining workers go.
+func oneIsDrained(ctx context.Context, qw *v1alpha1.QueueWorker) {
+	GinkgoHelper()
+	pods := draining(ctx, qw)
+	Expect(pods).NotTo(BeEmpty())
+	isDrained(ctx, &pods[0])
+}
+
+// allAreDrained lets all draining workers go.
+func allAreDrained(ctx context.Context, qw *v1alpha1.QueueWorker) {
+	GinkgoHelper()
+	for _, pod := range draining(ctx, qw) {
+		isDrained(ctx, &pod)
+	}
+}
+
+// isDrained is what a kubelet writes of a worker that has finished its job.
+func isDrained(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	ends(ctx, pod, 10*time.Second, exit{0, "Completed"}, termination.Message{})
+	removed(ctx, pod)
 }
 
 func rollTo(ctx context.Context, qw *v1alpha1.QueueWorker, image string) {

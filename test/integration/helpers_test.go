@@ -5,7 +5,6 @@ package integration_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -201,5 +200,5 @@ func collected(ctx SpecContext) {
 	settles(ctx, owner, 0)
 	owned := deploymentOf(ctx, owner)
 	Expect(k8s.Delete(ctx, owner, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-	Eventually(func() error { return k8s.Get(ctx, keyOf(owned), owned) }).WithTimeout(2 * time.Minute).Should(MatchError(ContainSubstring("not found")))
+	Eventually(func() error { return k8s.Get(ctx, keyOf(owned), owned) }).Should(MatchError(ContainSubstring("not found")))
 }

@@ -63,7 +63,7 @@ var _ = Describe("A QueueWorker", func() {
 	})
 
 	It("is in progress until the last older worker has drained, and ready all along", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), "4s")
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		seen := seenSoFar(ctx, qw)
@@ -72,6 +72,9 @@ var _ = Describe("A QueueWorker", func() {
 		change(ctx, qw, "somebody", func(qw *v1alpha1.QueueWorker) {
 			qw.Spec.Template.Spec.Containers[0].Image = "registry.example/shop:1.5.0"
 		})
+		condition(ctx, qw, v1alpha1.ConditionReconciling, v1alpha1.ReasonDrainingOldPods)
+		drain(ctx, qw, 2)
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 2)
 		Eventually(func() []v1alpha1.QueueWorker { return since(qw.Namespace, qw.Name, seen) }).Should(ContainElement(Satisfy(func(state v1alpha1.QueueWorker) bool {
 			return conditionOf(&state, v1alpha1.ConditionReconciling).Reason == v1alpha1.ReasonDrainingOldPods &&
@@ -127,7 +130,7 @@ var _ = Describe("A QueueWorker", func() {
 	})
 
 	It("can switch to Recreate and back", func(ctx SpecContext) {
-		qw := drainsFor(worker(newNamespace(ctx), "mail"), "2s")
+		qw := drainsFor(worker(newNamespace(ctx), "mail"), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		before := runningUIDs(ctx, qw)
@@ -140,6 +143,9 @@ var _ = Describe("A QueueWorker", func() {
 
 		seen := seenSoFar(ctx, qw)
 		change(ctx, qw, "somebody", func(qw *v1alpha1.QueueWorker) { qw.Spec.Timeouts.JobSeconds = 40 })
+		condition(ctx, qw, v1alpha1.ConditionReady, v1alpha1.ReasonRecreating)
+		drain(ctx, qw, 2)
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 2)
 		Eventually(func() []v1alpha1.QueueWorker { return since(qw.Namespace, qw.Name, seen) }).Should(ContainElement(Satisfy(func(state v1alpha1.QueueWorker) bool {
 			ready := conditionOf(&state, v1alpha1.ConditionReady)

@@ -108,7 +108,7 @@ var _ = Describe("The preflight of a rollout", func() {
 	})
 
 	It("passes in a pod of its own before the older workers are drained", func(ctx SpecContext) {
-		qw := drainsFor(databaseWorker(newNamespace(ctx), 60, 90), soon)
+		qw := drainsFor(databaseWorker(newNamespace(ctx), 60, 90), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		started := runningUIDs(ctx, qw)
@@ -131,6 +131,9 @@ var _ = Describe("The preflight of a rollout", func() {
 
 		By("the repaired image")
 		change(ctx, qw, "somebody", func(qw *v1alpha1.QueueWorker) { says(qw, "", "") })
+		condition(ctx, qw, v1alpha1.ConditionReady, v1alpha1.ReasonRecreating)
+		drain(ctx, qw, 2)
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 2)
 		Expect(runningUIDs(ctx, qw)).NotTo(ContainElements(started))
 		Eventually(func() []corev1.Pod { return trialsOf(ctx, qw) }).Should(BeEmpty(), "a pod that ran only the preflight is left")

@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("A rollout of a Database worker", func() {
 	It("drains the older workers first where old and new numbers do not fit each other, and only then", func(ctx SpecContext) {
-		qw := drainsFor(databaseWorker(newNamespace(ctx), 60, 90), soon)
+		qw := drainsFor(databaseWorker(newNamespace(ctx), 60, 90), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		Expect(deploymentOf(ctx, qw).Spec.Strategy.Type).To(Equal(appsv1.RollingUpdateDeploymentStrategyType))
@@ -32,6 +32,8 @@ var _ = Describe("A rollout of a Database worker", func() {
 			Expect(ready.Message).To(And(ContainSubstring("this rollout runs as Recreate"), ContainSubstring("job 60 s and reservation 90 s"),
 				ContainSubstring("job 600 s and reservation 700 s")))
 			Expect(conditionOf(qw, v1alpha1.ConditionReconciling).Status).To(Equal(metav1.ConditionTrue))
+			drain(ctx, qw, 2)
+			allAreDrained(ctx, qw)
 			settles(ctx, qw, 2)
 			Expect(pods.versions()).To(HaveLen(2))
 			Expect(pods.overlaps()).To(BeEmpty(), "a new worker started beside one that still polls with other numbers")
@@ -48,6 +50,8 @@ var _ = Describe("A rollout of a Database worker", func() {
 		seen := seenSoFar(ctx, qw)
 		pods := watchPods(qw.Namespace)
 		setNumbers(ctx, qw, 70, 100)
+		drain(ctx, qw, 2)
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 2)
 		Expect(pods.overlaps()).NotTo(BeEmpty(), "an ordinary rolling update")
 		Expect(runningUIDs(ctx, qw)).NotTo(ContainElements(running))
@@ -60,7 +64,7 @@ var _ = Describe("A rollout of a Database worker", func() {
 	})
 
 	It("counts workers that still drain from the rollout before", func(ctx SpecContext) {
-		qw := drainsFor(databaseWorker(newNamespace(ctx), 60, 90), later)
+		qw := drainsFor(databaseWorker(newNamespace(ctx), 60, 90), untilToldTo)
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		setNumbers(ctx, qw, 80, 200) // fits
@@ -68,6 +72,8 @@ var _ = Describe("A rollout of a Database worker", func() {
 		pods := watchPods(qw.Namespace)
 		setNumbers(ctx, qw, 150, 200) // fits the template before, and not the workers that drain
 		condition(ctx, qw, v1alpha1.ConditionReady, v1alpha1.ReasonRecreating)
+		drain(ctx, qw, 4)
+		allAreDrained(ctx, qw)
 		settles(ctx, qw, 2)
 		newest := podsOf(ctx, qw)[0].Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 		Expect(pods.overlaps()).NotTo(ContainElement(HavePrefix("mail-"+newest)), "it started beside an older one")

@@ -28,8 +28,9 @@ import (
 	install "github.com/queueworker/operator/hack/operator"
 )
 
-// timeout bounds every wait; simulated pods are ready within a second.
-const timeout = 30 * time.Second
+// timeout bounds every wait. Simulated pods are ready within a second, but the
+// machine may be shared.
+const timeout = 2 * time.Minute
 
 var (
 	controlPlane *cluster.Cluster

@@ -96,7 +96,7 @@ const crdName = "queueworker.dev_queueworkers"
 
 // established waits until the CRD is served and found no fault in it.
 func (s *server) established(ctx context.Context) error {
-	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := s.Get(ctx, client.ObjectKey{Name: "queueworkers.queueworker.dev"}, definition); err != nil {
 			return false, client.IgnoreNotFound(err)

@@ -174,7 +174,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 if [ "$1" = env ]; then echo /; exit; fi
 while [ "$1" != -o ]; do shift; done
 echo half >"$2"
-exec sleep 60
+exec sleep 600
 `)
 	if err := os.Chmod(filepath.Join(slowGo, "go"), 0o755); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ exec sleep 60
 	}()
 	start := time.Now()
 	_, err = f.Ensure(ctx, Etcd)
-	if err == nil || err.Error() != "building etcd was interrupted" || time.Since(start) > 30*time.Second {
+	if err == nil || err.Error() != "building etcd was interrupted" || time.Since(start) > time.Minute {
 		t.Errorf("got %v after %s", err, time.Since(start))
 	}
 	if left := entries(bin); len(left) != 0 {

@@ -25,7 +25,7 @@ import (
 )
 
 // startTimeout bounds each wait for a component. The slowest takes 3 s on an idle machine.
-const startTimeout = 2 * time.Minute
+const startTimeout = 4 * time.Minute
 
 // Options say what to start. The zero value is a control plane without nodes: pods are made and stay Pending.
 type Options struct {

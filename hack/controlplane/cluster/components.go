@@ -153,7 +153,7 @@ func (c *Cluster) apiServerReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(time.Second).Do(ctx).Error()
+	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(10 * time.Second).Do(ctx).Error()
 }
 
 // defaultServiceAccount tells whether pods can be created in the default namespace.

@@ -21,7 +21,7 @@ import (
 )
 
 // stopTimeout is how long [Kind.Down] waits. Stopping takes a second or two.
-const stopTimeout = 30 * time.Second
+const stopTimeout = time.Minute
 
 // Kind is what a command starts.
 type Kind struct {

@@ -14,7 +14,7 @@ import (
 )
 
 // settle is how long the kernel and the janitor get after a SIGKILL of their owner.
-const settle = 10 * time.Second
+const settle = time.Minute
 
 // None fails the test unless the state folder and every process that names it disappear.
 func None(t *testing.T, dir string) {

@@ -39,8 +39,8 @@ type Request struct {
 }
 
 // farewell bounds how long the end of the supervisor waits for its last answers
-// to be written.
-const farewell = 200 * time.Millisecond
+// to be written. A container that is throttled needs more than a moment for that.
+const farewell = 2 * time.Second
 
 // Listen answers on the socket by handing every request to the channel, until
 // the returned function is called. That returns when every answer given is on

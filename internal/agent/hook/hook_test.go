@@ -24,7 +24,7 @@ func listen(t *testing.T) (socket string, requests chan hook.Request, stop func(
 	return socket, requests, stop
 }
 
-func soon() time.Time { return time.Now().Add(2 * time.Second) }
+func soon() time.Time { return time.Now().Add(time.Minute) }
 
 func TestAskIsAnswered(t *testing.T) {
 	socket, requests, stop := listen(t)
@@ -68,14 +68,14 @@ func TestEndWaitsForAnswers(t *testing.T) {
 func TestPatienceAndDeadline(t *testing.T) {
 	begin := time.Now()
 	_, err := hook.Ask(filepath.Join(t.TempDir(), "none"), hook.Drain, 300*time.Millisecond, soon())
-	if took := time.Since(begin); !errors.Is(err, hook.ErrNoSupervisor) || took < 300*time.Millisecond || took > time.Second {
+	if took := time.Since(begin); !errors.Is(err, hook.ErrNoSupervisor) || took < 300*time.Millisecond || took > 30*time.Second {
 		t.Errorf("%v after %s", err, took)
 	}
 	socket, requests, _ := listen(t)
 	go func() { <-requests }() // never answers
 	begin = time.Now()
 	_, err = hook.Ask(socket, hook.Drain, 0, time.Now().Add(200*time.Millisecond))
-	if took := time.Since(begin); err == nil || took > time.Second {
+	if took := time.Since(begin); err == nil || took > 30*time.Second {
 		t.Errorf("%v after %s", err, took)
 	}
 }

@@ -47,7 +47,7 @@ func TestBelow(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	self := os.Getpid()
 	var below []Process
-	for end := time.Now().Add(5 * time.Second); len(below) < 2 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); len(below) < 2 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		below = Descendants(self)
 	}
 	if len(below) != 2 {
@@ -86,7 +86,7 @@ func TestStopTargets(t *testing.T) {
 			}
 			defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
 			var got string
-			for end := time.Now().Add(5 * time.Second); got != c.want && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(30 * time.Second); got != c.want && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				got = programs(StopTargets(cmd.Process.Pid))
 			}
 			if got != c.want {

@@ -97,18 +97,18 @@ func ReadAll(dir string) ([]State, error) {
 }
 
 // A worker writes in place, so a reader can come in the middle of a write. The
-// checksum tells, and the next look is better.
+// checksum tells, and a later look is better: each pause is twice the one before,
+// since a worker whose processor is taken away in the middle needs it back first.
 const (
-	looks     = 10
-	lookAgain = 200 * time.Microsecond
+	firstPause   = 100 * time.Microsecond
+	longestPause = 500 * firstPause
 )
 
 func read(path string, pid int) (state State, err error) {
-	for range looks {
-		if state, err = look(path, pid); err == nil || os.IsNotExist(err) {
-			break
-		}
-		time.Sleep(lookAgain)
+	state, err = look(path, pid)
+	for pause := firstPause; err != nil && !os.IsNotExist(err) && pause <= longestPause; pause *= 2 {
+		time.Sleep(pause)
+		state, err = look(path, pid)
 	}
 	return state, err
 }

@@ -71,7 +71,21 @@ func charging(t *testing.T, after time.Duration) *provider {
 	return p
 }
 
-// declared is a provider that offers nothing, with short times.
+// chargingWhen answers when it is told to.
+func chargingWhen(t *testing.T) (p *provider, answer func()) {
+	t.Helper()
+	told := make(chan struct{})
+	answer = sync.OnceFunc(func() { close(told) })
+	p = newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		<-told
+		p.charge(w, r)
+	})
+	t.Cleanup(answer) // before the server's end, which waits for its requests
+	return p, answer
+}
+
+// declared is a provider that offers nothing. No call of a loaded machine takes
+// longer than its times.
 func declared(t *testing.T, base string) proxy.Provider {
 	t.Helper()
 	u, err := url.Parse(base)
@@ -83,8 +97,8 @@ func declared(t *testing.T, base string) proxy.Provider {
 		Provider: fence.Provider{
 			Scope: "stripe", DidNotAct: []int{401, 503},
 			Times: fence.Times{
-				SendWindow: 500 * time.Millisecond, ProviderTimeout: time.Second, StatementBudget: 10 * time.Second,
-				ClientLimit: 20 * time.Second, InFlight: 40 * time.Second,
+				SendWindow: 20 * time.Second, ProviderTimeout: 20 * time.Second, StatementBudget: 40 * time.Second,
+				ClientLimit: 2 * time.Minute, InFlight: 40 * time.Second,
 			},
 		},
 	}
@@ -255,9 +269,9 @@ func TestParallelCopies(t *testing.T) {
 }
 
 func TestCopiesOfASlowCallAreBusy(t *testing.T) {
-	p := charging(t, 900*time.Millisecond)
+	p, charge := chargingWhen(t)
 	d := declared(t, p.URL)
-	d.Times.StatementBudget, d.Times.ClientLimit = 500*time.Millisecond, 2*time.Second // nobody may wait
+	d.Times.ClientLimit = d.Times.Lease() // nobody may wait
 	f := start(t, inMemory(), d)
 	first := make(chan answer)
 	go func() { a, _ := f.try(t.Context(), "POST", "/stripe/charges", "slow", "{}"); first <- a }()
@@ -271,13 +285,14 @@ func TestCopiesOfASlowCallAreBusy(t *testing.T) {
 			t.Error("no Retry-After")
 		}
 	}
+	charge()
 	if a := <-first; a.status != 201 || p.effects.Load() != 1 {
 		t.Errorf("the first copy: %+v, %d effects", a, p.effects.Load())
 	}
 }
 
 func TestClientThatLeavesChangesNothing(t *testing.T) {
-	p := charging(t, 200*time.Millisecond)
+	p, charge := chargingWhen(t)
 	f := start(t, inMemory(), declared(t, p.URL))
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {
@@ -289,7 +304,8 @@ func TestClientThatLeavesChangesNothing(t *testing.T) {
 	if _, err := f.try(ctx, "POST", "/stripe/charges", "gone", "{}"); err == nil {
 		t.Fatal("the client did not leave")
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	charge()
+	deadline := time.Now().Add(time.Minute)
 	for f.row(t, "gone").State != fence.Done && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -322,8 +338,10 @@ func TestWhatTheProviderSays(t *testing.T) {
 		"in progress":           {status(409), 504, "outcome-unknown", fence.NeedsReview, 1},
 		"failure":               {status(500), 504, "outcome-unknown", fence.NeedsReview, 1},
 		"redirect":              {status(307, "Location", "/elsewhere"), 504, "outcome-unknown", fence.NeedsReview, 1},
-		"no reply": {func(http.ResponseWriter, *http.Request) { time.Sleep(1100 * time.Millisecond) },
-			504, "outcome-unknown", fence.NeedsReview, 1},
+		"no reply": {func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done() // the fence gives up
+		}, 504, "outcome-unknown", fence.NeedsReview, 1},
 		"reset": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 504, "outcome-unknown", fence.NeedsReview, 1},
 		"body that breaks": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
@@ -334,7 +352,9 @@ func TestWhatTheProviderSays(t *testing.T) {
 			t.Parallel()
 			p := newProvider(t, c.handle)
 			d := declared(t, p.URL)
-			d.Times.SendWindow, d.Times.ProviderTimeout = 300*time.Millisecond, 700*time.Millisecond
+			if name == "no reply" { // is waited for
+				d.Times.SendWindow, d.Times.ProviderTimeout = 4*time.Second, time.Second
+			}
 			f := start(t, inMemory(), d)
 			a := f.call(t, "POST", "/stripe/charges", "k", "{}")
 			a.want(t, c.status, c.problem)

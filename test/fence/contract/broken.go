@@ -13,7 +13,7 @@ import (
 // message on the wire is the statement itself.
 func warm(t *testing.T, store fence.Store, id string) {
 	t.Helper()
-	p := fastProvider()
+	p := patientProvider()
 	call := fence.NewCall(p, fence.Request{Key: fence.Key{Scope: scope, ID: id}}, time.Now())
 	never := newStub(func(int) bool { return false })
 	if a := fence.Run(t.Context(), call, store, never, fence.SystemClock{}); a.Type != fence.AnswerEffect {
@@ -29,7 +29,7 @@ func lostReply(t *testing.T, f Fixture) {
 	warm(t, store, "warm")
 	provider := newStub(func(int) bool { return false })
 	key := fence.Key{Scope: scope, ID: "lost"}
-	call := fence.NewCall(fastProvider(), fence.Request{Key: key}, time.Now())
+	call := fence.NewCall(patientProvider(), fence.Request{Key: key}, time.Now())
 	faults.LoseNextReply()
 	if a := fence.Run(t.Context(), call, store, provider, fence.SystemClock{}); a.Type != fence.AnswerEffect || a.Replayed {
 		t.Errorf("answer %+v", a)
@@ -62,10 +62,10 @@ func lateStatement(t *testing.T, f Fixture) {
 	store, faults := f.Through(t, o)
 	warm(t, store, "warm")
 	provider := newStub(func(int) bool { return false })
-	p := fastProvider()
+	p := patientProvider()
 	key := fence.Key{Scope: scope, ID: "late"}
 	call := fence.NewCall(p, fence.Request{Key: key}, time.Now())
-	faults.DelayNext(700 * time.Millisecond)
+	faults.HoldNext()
 	if a := fence.Run(t.Context(), call, store, provider, fence.SystemClock{}); a.Type != fence.AnswerStoreUnavailable {
 		t.Errorf("answer %+v", a)
 	}
@@ -73,7 +73,6 @@ func lateStatement(t *testing.T, f Fixture) {
 	if row := o.read(t, key); row.State != fence.Claimed || provider.seen[key.ID] != 0 {
 		t.Errorf("the late claim left %s, %d requests", row.State, provider.seen[key.ID])
 	}
-	time.Sleep(p.Times.Lease() + 100*time.Millisecond)
 	settleAll(t, o, p, provider)
 	if row := o.read(t, key); row.State != fence.Released || row.Generation != 1 {
 		t.Errorf("the sweeper left the late claim %s", row.State)

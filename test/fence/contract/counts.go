@@ -13,7 +13,7 @@ import (
 // counted by the server.
 func StatementCounts(t *testing.T, o Opened, count func() int) {
 	t.Helper()
-	p := fastProvider()
+	p := patientProvider()
 	never := newStub(func(int) bool { return false })
 	ask := func(id string, provider *stub) fence.Answer {
 		call := fence.NewCall(p, fence.Request{Key: fence.Key{Scope: scope, ID: id}}, time.Now())

@@ -151,13 +151,13 @@ func (s *stub) LookUp(_ context.Context, order fence.Step) fence.Lookup {
 	return fence.Lookup{Finding: fence.FoundEffect, Response: fence.Response{Status: 200, ProviderID: "id-" + order.Key}}
 }
 
-// fastProvider has times short enough to wait for.
-func fastProvider() *fence.Provider {
+// patientProvider has times that no statement of a loaded machine uses up.
+func patientProvider() *fence.Provider {
 	return &fence.Provider{
 		Scope: scope, Lookup: true, LagDeclared: true,
 		Times: fence.Times{
-			SendWindow: 2 * time.Second, ProviderTimeout: time.Second, StatementBudget: 4 * time.Second,
-			ClientLimit: 20 * time.Second, InFlight: time.Millisecond, LookupLag: time.Millisecond,
+			SendWindow: 20 * time.Second, ProviderTimeout: 20 * time.Second, StatementBudget: 40 * time.Second,
+			ClientLimit: 2 * time.Minute, InFlight: time.Millisecond, LookupLag: time.Millisecond,
 		},
 	}
 }
@@ -166,7 +166,7 @@ func fastProvider() *fence.Provider {
 // vanish, nothing settled may change, no key may be sent twice.
 func load(t *testing.T, o Opened) {
 	const callers, each = 8, 60
-	p := fastProvider()
+	p := patientProvider()
 	provider := newStub(func(n int) bool { return n%5 == 0 })
 	parked := situation{state: fence.NeedsReview, quiet: true}.row(fence.Key{Scope: scope, ID: "parked"}, time.Now().UTC())
 	parked.SettledAt = time.Now().UTC().Add(-1000 * time.Hour) // old, and yet not retention's
@@ -233,7 +233,7 @@ func load(t *testing.T, o Opened) {
 
 func settleAll(t *testing.T, o Opened, p *fence.Provider, sender fence.Sender) {
 	t.Helper()
-	time.Sleep(p.Times.Quiet() + 100*time.Millisecond)
+	o.passTime(t)
 	u := fence.Upkeep{Provider: p, Store: o.Store, Sender: sender, Clock: fence.SystemClock{}, Keep: fence.Keep{Done: 1000 * time.Hour, Body: 1000 * time.Hour, Released: 1000 * time.Hour}, Batch: 1000}
 	if err := u.Once(background(t)); err != nil {
 		t.Error(err)

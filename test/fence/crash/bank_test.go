@@ -89,8 +89,9 @@ func (b *bank) settle(run string, written int) {
 	}
 }
 
-// arriving bounds the wait for a request whose connection broke on its way.
-const arriving = time.Second
+// arriving bounds the wait for a request whose connection broke on its way. One
+// that was written into a buffer of a fence that is dead never comes.
+const arriving = 3 * time.Second
 
 // work is an effect of the app's own, at once or when time has passed.
 func (b *bank) work(run string, late bool) {

@@ -165,7 +165,7 @@ func (h *harness) at(_ http.ResponseWriter, r *http.Request) {
 }
 
 // stepLimit bounds what a test waits for anything.
-const stepLimit = 20 * time.Second
+const stepLimit = time.Minute
 
 func eventually(holds func() bool) bool {
 	for end := time.Now().Add(stepLimit); !holds(); time.Sleep(time.Millisecond) {

@@ -46,8 +46,9 @@ func kindOf(name string) kind {
 	return kind{}
 }
 
-// configuration of a fence for these kinds: one second to send, one to wait for
-// a reply, three to work. Time that is longer is made to pass in the table.
+// configuration of a fence for these kinds: two seconds to send, two to wait for
+// a reply, three to work, which a loaded machine does not use up. Time that is
+// longer is made to pass in the table.
 func configuration(d *database, dsnFile, bank string, upkeep int, of []kind) string {
 	var providers, claims strings.Builder
 	for _, k := range of {
@@ -55,13 +56,13 @@ func configuration(d *database, dsnFile, bank string, upkeep int, of []kind) str
 			fmt.Fprintf(&claims, "- {name: %s, doWithinSeconds: 3, maxInFlightSeconds: 33%s}\n", k.name, k.declared)
 			continue
 		}
-		fmt.Fprintf(&providers, "- {name: %[1]s, url: %[2]q, timeoutSeconds: 1, maxInFlightSeconds: 31, didNotAct: [429], %[3]s}\n", k.name, bank+"/"+k.name, k.declared)
+		fmt.Fprintf(&providers, "- {name: %[1]s, url: %[2]q, sendWindowSeconds: 2, timeoutSeconds: 2, statementSeconds: 4, maxInFlightSeconds: 32, didNotAct: [429], %[3]s}\n", k.name, bank+"/"+k.name, k.declared)
 	}
 	return fmt.Sprintf(`apiVersion: config.queueworker.dev/v1alpha1
 kind: FenceConfig
 bindAddress: 127.0.0.1:0
 statusAddress: 127.0.0.1:0
-httpSeconds: 4
+httpSeconds: 12
 store: {driver: %s, dsnFile: %s, table: %s}
 retention: {doneSeconds: 604800}
 upkeep: {everySeconds: %d, recheckSeconds: 1}

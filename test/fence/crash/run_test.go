@@ -43,7 +43,7 @@ func (c cell) String() string {
 }
 
 const (
-	frozen = 1200 * time.Millisecond // longer than the send window
+	frozen = 2200 * time.Millisecond // longer than the send window
 	late   = 300 * time.Millisecond
 )
 
@@ -164,7 +164,7 @@ func (r *run) deliver(from int) error {
 		if err != nil || final {
 			return errors.Join(err, r.checkEnd(final))
 		}
-		seconds := 5
+		seconds := 10
 		if n > 0 {
 			r.settle()
 			seconds = 400

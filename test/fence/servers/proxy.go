@@ -17,7 +17,8 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	next    fault
-	delay   time.Duration
+	held    func() // returns when a late statement may go on
+	letGo   func() // makes it so; nil where time does
 	late    sync.WaitGroup
 	clients map[net.Conn]bool
 }
@@ -46,11 +47,20 @@ func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 
 // LoseNextReply forwards the next statement and cuts the connection when the
 // server answers: it has committed, and the client will not know.
-func (p *Proxy) LoseNextReply() { p.arm(loseReply, 0) }
+func (p *Proxy) LoseNextReply() { p.arm(loseReply, nil, nil) }
 
 // DelayNext cuts the connection when the next statement comes, and forwards
 // the statement later.
-func (p *Proxy) DelayNext(by time.Duration) { p.arm(arriveLate, by) }
+func (p *Proxy) DelayNext(by time.Duration) {
+	p.arm(arriveLate, func() { time.Sleep(by) }, nil)
+}
+
+// HoldNext cuts the connection when the next statement comes, and forwards the
+// statement when somebody waits for it with WaitLate.
+func (p *Proxy) HoldNext() {
+	going := make(chan struct{})
+	p.arm(arriveLate, func() { <-going }, func() { close(going) })
+}
 
 // Cut breaks every connection that is open.
 func (p *Proxy) Cut() {
@@ -62,27 +72,40 @@ func (p *Proxy) Cut() {
 	clear(p.clients)
 }
 
-// WaitLate returns when every delayed statement has been answered.
-func (p *Proxy) WaitLate() { p.late.Wait() }
+// WaitLate returns when every delayed statement has been answered. One that was
+// never sent is not waited for.
+func (p *Proxy) WaitLate() {
+	p.mu.Lock()
+	if p.next == arriveLate {
+		p.next = none
+		p.late.Done()
+	}
+	if p.letGo != nil {
+		p.letGo()
+		p.letGo = nil
+	}
+	p.mu.Unlock()
+	p.late.Wait()
+}
 
 // Close ends the proxy.
 func (p *Proxy) Close() { _ = p.listener.Close() }
 
-func (p *Proxy) arm(f fault, by time.Duration) {
+func (p *Proxy) arm(f fault, held, letGo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next, p.delay = f, by
+	p.next, p.held, p.letGo = f, held, letGo
 	if f == arriveLate {
 		p.late.Add(1)
 	}
 }
 
-func (p *Proxy) take() (fault, time.Duration) {
+func (p *Proxy) take() (f fault, held func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := p.next
+	f = p.next
 	p.next = none
-	return f, p.delay
+	return f, p.held
 }
 
 func (p *Proxy) accept() {
@@ -136,7 +159,7 @@ func (p *Proxy) serve(client, server net.Conn) {
 			_ = server.Close()
 			return
 		}
-		switch f, delay := p.take(); f {
+		switch f, held := p.take(); f {
 		case loseReply:
 			mu.Lock()
 			mute = true
@@ -148,9 +171,9 @@ func (p *Proxy) serve(client, server net.Conn) {
 			mute = true
 			mu.Unlock()
 			cut.Do(func() { _ = client.Close() })
-			time.Sleep(delay)
+			held()
 			_, _ = server.Write(buf[:n])
-			_ = server.SetReadDeadline(time.Now().Add(2 * time.Second))
+			_ = server.SetReadDeadline(time.Now().Add(time.Minute))
 			_, _ = io.Copy(io.Discard, server)
 			p.late.Done()
 			return

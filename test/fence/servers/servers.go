@@ -185,7 +185,7 @@ func (s *Server) started(args []string, account *syscall.Credential, signal stri
 	if err := s.start(args, account, signal); err != nil {
 		return nil, err
 	}
-	limit, cancel := context.WithTimeout(context.Background(), time.Minute)
+	limit, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	for {
 		err := ping(limit)

@@ -185,7 +185,7 @@ func runs() {
 
 		code, took := m.stop()
 		Expect(code).To(BeZero(), m.log())
-		Expect(took).To(BeNumerically("<", 5*time.Second))
+		Expect(took).To(BeNumerically("<", 15*time.Second))
 		stopped := time.Now()
 		Eventually(func() string { return leader(ctx) }).ShouldNot(BeElementOf("", holder))
 		Expect(time.Since(stopped)).To(BeNumerically("<", 11*time.Second), "the lease of 15 s was given back, not waited for")

@@ -58,7 +58,7 @@ func (m *process) stop() (code int, took time.Duration) {
 	GinkgoHelper()
 	began := time.Now()
 	m.Signal(syscall.SIGTERM)
-	Eventually(m.Ended()).WithTimeout(25 * time.Second).Should(BeClosed())
+	Eventually(m.Ended()).Should(BeClosed())
 	return m.ExitCode(), time.Since(began)
 }
 
@@ -90,7 +90,7 @@ func (m *process) scrape(token string) (code int, body string) {
 func runToEnd(args ...string) (code int, told []string) {
 	GinkgoHelper()
 	m := startManager(args...)
-	Eventually(m.Ended()).WithTimeout(40*time.Second).Should(BeClosed(), m.log)
+	Eventually(m.Ended()).Should(BeClosed(), m.log)
 	for _, line := range strings.Split(strings.TrimSpace(m.log()), "\n") {
 		if !strings.HasPrefix(line, "{") {
 			told = append(told, line)

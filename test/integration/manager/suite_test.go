@@ -48,7 +48,7 @@ func TestManager(t *testing.T) {
 // loopback, which the API server of a user's cluster does not reach.
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(2 * time.Minute) // the machine may be shared
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	binary, logs = filepath.Join(GinkgoT().TempDir(), "manager"), GinkgoT().TempDir()
 	err := operator.Build(ctx, repository, binary)
@@ -62,6 +62,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	k8s, err = client.New(controlPlane.RESTConfig(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(kubectl().Install(ctx, operator.Identity)).To(Succeed())
+	Expect(kubectl().WaitForIdentity(ctx)).To(Succeed())
 	kubeconfig = kubeconfigOf(ctx, operator.Name)
 }, NodeTimeout(20*time.Minute)) // a first run builds the control plane
 

@@ -186,7 +186,9 @@ func TestDeadlockIsRetried(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback() }()
-		for _, text := range []string{"UPDATE " + side + " SET n = n + 1", "SELECT SLEEP(0.5)", "UPDATE " + o.Table + " SET attempt = 7 WHERE idem_key = '" + key.ID + "'"} {
+		// Returns when the statement wants the lock on the side.
+		const waits = "BEGIN NOT ATOMIC WHILE NOT EXISTS (SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT') DO DO SLEEP(0.2); END WHILE; END"
+		for _, text := range []string{"UPDATE " + side + " SET n = n + 1", waits, "UPDATE " + o.Table + " SET attempt = 7 WHERE idem_key = '" + key.ID + "'"} {
 			if _, err := tx.ExecContext(t.Context(), text); err != nil {
 				t.Error(err)
 			}

@@ -148,7 +148,9 @@ func TestDeadlockIsRetried(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback(context.Background()) }()
-		for _, text := range []string{"SET LOCAL deadlock_timeout = '1min'", "UPDATE " + side + " SET n = n + 1", "SELECT pg_sleep(0.5)", "SELECT 1 FROM " + o.Table + " WHERE idem_key = '" + key.ID + "' FOR UPDATE"} {
+		// Returns when the statement wants the lock on the side.
+		const waits = "DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted) LOOP PERFORM pg_sleep(0.01); END LOOP; END $$"
+		for _, text := range []string{"SET LOCAL deadlock_timeout = '1min'", "UPDATE " + side + " SET n = n + 1", waits, "SELECT 1 FROM " + o.Table + " WHERE idem_key = '" + key.ID + "' FOR UPDATE"} {
 			if _, err := tx.Exec(t.Context(), text); err != nil {
 				t.Error(err)
 			}
@@ -158,7 +160,7 @@ func TestDeadlockIsRetried(t *testing.T) {
 		}
 	})
 	var deadlocks int
-	for range 100 { // the server's counters lag
+	for range 1000 { // the server's counters lag
 		if err := admin.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks > 0 {
 			break
 		}

@@ -5,7 +5,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # Tools are pinned in hack/tools/go.mod; Go builds each once, on first use.
-GO_TOOL := go tool -modfile=hack/tools/go.mod
+GO_TOOL := go tool -modfile=$(CURDIR)/hack/tools/go.mod
 
 include hack/make/*.mk
 

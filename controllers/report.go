@@ -42,6 +42,9 @@ func (r *Reconciler) report(ctx context.Context, known *known, o *rollout.Observ
 		r.countPreflight(o.QueueWorker, &next)
 	}
 	r.measureFence(o.QueueWorker, &next)
+	if r.options.Metrics != nil {
+		r.options.Metrics.SetStatus(o.QueueWorker, &next)
+	}
 	flips := setTransitionTimes(&next, old.Conditions, metav1.NewTime(now).Rfc3339Copy())
 	if sameStatus(&old, &next) {
 		return result, nil

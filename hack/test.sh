@@ -15,9 +15,10 @@ add() { # name, packages, flags
             echo "left out, runs by name: suite $1 (make test SUITES=$1)" >&2
             return
         fi
-        local flags=" ${*:3} "
-        flags=${flags/ named / }
-        steps+=("$1: go test -timeout=45m ${flags/ root / } $2")
+        local flags=" ${*:3} " packages=$2 folder=""
+        if [[ $flags == *" module "* ]]; then folder="cd $2 && " packages=./...; fi
+        flags=${flags/ named / } flags=${flags/ module / }
+        steps+=("$1: ${folder}go test -timeout=45m ${flags/ root / } $packages")
     fi
 }
 
@@ -25,6 +26,11 @@ wanted=("$@")
 known=(unit)
 while read -r name packages flags; do
     case $name in '' | '#'*) continue ;; esac
+    if [[ " $flags " == *" module "* ]]; then
+        known+=("$name")
+        add "$name" "$packages" "$flags"
+        continue
+    fi
     list=$(go list "$packages")
     [ -n "$list" ] || { echo "hack/suites.txt: suite $name: no package $packages" >&2; exit 1; }
     mapfile -t -O "${#elsewhere[@]}" elsewhere <<<"$list"

@@ -42,6 +42,8 @@ const (
 	// FenceContainer is the native sidecar that calls the providers, and the
 	// volume with its configuration.
 	FenceContainer = ReservedName + "-fence"
+	// FencePort is the name of the sidecar's port for probes and metrics.
+	FencePort = "fence-status"
 	// AnnotationFenceConfig, on a pod, is the configuration of its sidecar. It
 	// holds no secret.
 	AnnotationFenceConfig = GroupName + "/fence-config"

@@ -11,8 +11,9 @@ package main
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=queueworker-system,resources=leases,resourceNames=queueworker-operator,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=queueworker-system,resources=events,verbs=create;patch
 //
-// Its certificate. The watch names the one Secret, so no other is readable:
-// +kubebuilder:rbac:groups="",namespace=queueworker-system,resources=secrets,verbs=create
+// Its certificate. The watch names the one Secret, so no other is readable. The
+// Secret is installed, empty, with the operator: the right to create one cannot
+// name it.
 // +kubebuilder:rbac:groups="",namespace=queueworker-system,resources=secrets,resourceNames=queueworker-operator-webhook-cert,verbs=get;list;watch;update
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=queueworker-operator,verbs=get;list;watch;patch
 //

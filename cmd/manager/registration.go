@@ -121,11 +121,14 @@ func (r *registration) ensureSecret(ctx context.Context) (map[string][]byte, err
 		return data, err
 	}
 	secret.Namespace, secret.Name, secret.Data = key.Namespace, key.Name, data
-	if missing {
+	if missing { // outside of a cluster, with more rights than the role gives
 		secret.Type = corev1.SecretTypeOpaque
 		err = r.client.Create(ctx, secret)
 	} else {
 		err = r.client.Update(ctx, secret)
+	}
+	if missing && apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("the certificate's Secret %s is not installed: install it with the operator's manifests, it may be empty", key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writing the certificate's Secret %s: %w", key, err)

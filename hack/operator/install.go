@@ -30,9 +30,11 @@ const (
 // the repository.
 var (
 	Definition = []string{"apply -f config/crd/queueworker.dev_queueworkers.yaml"}
-	// Identity is a service account with the generated roles and nothing else.
+	// Identity is a service account with the generated roles and nothing else, and
+	// the Secret that it may write.
 	Identity = []string{
 		"create namespace " + Namespace,
+		"-n " + Namespace + " create secret generic " + Name + "-webhook-cert",
 		"apply -f config/rbac",
 		"-n " + Namespace + " create serviceaccount " + Name,
 		"create clusterrolebinding " + Name + " --clusterrole=" + Name + " --serviceaccount=" + Namespace + ":" + Name,

@@ -17,11 +17,11 @@ const otherRule = "other"
 
 // Metrics are the operator's own metrics. Labels are bounded: rules by the rule
 // registry, severities, strategies and reasons by their enumerations, namespaces
-// by those in which a QueueWorker has a finding now, names by the QueueWorkers of
-// which a worker has ended, a preflight has said something, or that have a fence.
+// and names by the QueueWorkers that there are.
 type Metrics struct {
 	findings          *findings
 	endings           *endings
+	workers           *workers
 	fence             *prometheus.GaugeVec
 	preflight         *prometheus.GaugeVec
 	refused           *prometheus.CounterVec
@@ -34,6 +34,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		findings:  newFindings(),
 		endings:   newEndings(),
+		workers:   newWorkers(),
 		fence:     newFence(),
 		preflight: newPreflight(),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -56,7 +57,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	for _, strategy := range []string{"RollingUpdate", "Recreate"} {
 		m.rollouts.WithLabelValues(strategy)
 	}
-	reg.MustRegister(m.findings, m.fence, m.refused, m.rollouts, m.preflight, m.certificateExpiry)
+	reg.MustRegister(m.findings, m.workers, m.fence, m.refused, m.rollouts, m.preflight, m.certificateExpiry)
 	reg.MustRegister(m.endings.collectors()...)
 	return m
 }
@@ -81,6 +82,7 @@ func (m *Metrics) SetFindings(namespace, name string, found []timeoutchain.Findi
 func (m *Metrics) Forget(namespace, name string) {
 	m.findings.set(namespace, name, nil)
 	m.endings.forget(namespace, name)
+	m.workers.forget(object{namespace, name})
 	m.preflight.DeleteLabelValues(namespace, name)
 	m.fence.DeleteLabelValues(namespace, name)
 }

@@ -141,6 +141,10 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	m.Drained("shop", "mail", time.Second)
 	m.Unobserved("shop", "mail", 1)
 	m.SetPreflight("shop", "mail", metav1.ConditionTrue)
+	m.SetStatus(&v1alpha1.QueueWorker{}, &v1alpha1.QueueWorkerStatus{Conditions: []metav1.Condition{
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonChainBroken},
+		{Type: v1alpha1.ConditionGraceHonored, Status: metav1.ConditionTrue},
+	}})
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +156,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 		"queueworker_chain_findings", "queueworker_admission_refused_total", "queueworker_rollouts_total",
 		"queueworker_webhook_certificate_expiry_timestamp_seconds", "queueworker_kills_total",
 		"queueworker_drain_duration_seconds", "queueworker_unobserved_endings_total", "queueworker_preflight_passed",
+		"queueworker_workers", "queueworker_stalled", "queueworker_grace_honored",
 	} {
 		if count(t, reg, name) == 0 {
 			t.Errorf("%s has no series", name)

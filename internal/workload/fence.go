@@ -71,6 +71,7 @@ func fenceContainer(pod *corev1.PodSecurityContext, image string) corev1.Contain
 		Image:           image,
 		Command:         []string{fenceInImage, "-config=" + fencesource.Folder + "/" + fencesource.ConfigFile},
 		RestartPolicy:   ptr.To(corev1.ContainerRestartPolicyAlways),
+		Ports:           []corev1.ContainerPort{fenceStatus()},
 		Resources:       fixed("250m", "128Mi"),
 		SecurityContext: noRights(pod),
 		VolumeMounts:    []corev1.VolumeMount{{Name: v1alpha1.FenceContainer, MountPath: fencesource.Folder, ReadOnly: true}},
@@ -81,10 +82,16 @@ func fenceContainer(pod *corev1.PodSecurityContext, image string) corev1.Contain
 	}
 }
 
+// fenceStatus is where the sidecar answers probes and scrapes. It has a name, so
+// that a PodMonitor finds it.
+func fenceStatus() corev1.ContainerPort {
+	_, text, _ := net.SplitHostPort(fenceconfig.Default().StatusAddress)
+	return corev1.ContainerPort{Name: v1alpha1.FencePort, ContainerPort: intstr.Parse(text).IntVal, Protocol: corev1.ProtocolTCP}
+}
+
 func fenceProbe(period, failures int32) *corev1.Probe {
-	_, port, _ := net.SplitHostPort(fenceconfig.Default().StatusAddress)
 	return &corev1.Probe{
-		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.Parse(port)}},
+		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.FromInt32(fenceStatus().ContainerPort)}},
 		PeriodSeconds:    period,
 		TimeoutSeconds:   fenceProbeTimeout,
 		FailureThreshold: failures,

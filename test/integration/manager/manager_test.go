@@ -62,6 +62,7 @@ func runs() {
 
 		By("having no webhook configuration")
 		Expect(k8s.Delete(ctx, stuck)).To(Succeed())
+		Expect(k8s.Create(ctx, emptySecret())).To(Succeed())
 		Eventually(m.log).Should(ContainSubstring("the ValidatingWebhookConfiguration queueworker-operator is not installed"))
 		Consistently(m.ready).WithTimeout(time.Second).Should(Equal(500))
 
@@ -158,6 +159,7 @@ func runs() {
 		Expect(own.Get(ctx, client.ObjectKey{Namespace: operator.Namespace, Name: "theirs"}, &corev1.Secret{})).To(forbidden)
 		Expect(own.List(ctx, &corev1.SecretList{}, client.InNamespace(operator.Namespace))).To(forbidden)
 		Expect(own.List(ctx, &corev1.SecretList{})).To(forbidden)
+		Expect(own.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: "another"}})).To(forbidden)
 	})
 
 	It("repairs its registration", func(ctx SpecContext) {
@@ -166,8 +168,10 @@ func runs() {
 		trust(ctx, nil)
 		Eventually(func() []byte { return webhookConfiguration(ctx).ClientConfig.CABundle }).Should(Equal(before))
 
-		By("losing the Secret")
-		Expect(k8s.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: secretName}})).To(Succeed())
+		By("losing the Secret, which it may fill and not make")
+		Expect(k8s.Delete(ctx, emptySecret())).To(Succeed())
+		Eventually(m.log).Should(ContainSubstring("the certificate's Secret queueworker-system/" + secretName + " is not installed"))
+		Expect(k8s.Create(ctx, emptySecret())).To(Succeed())
 		Eventually(func() []byte { return webhookConfiguration(ctx).ClientConfig.CABundle }).ShouldNot(Equal(before))
 		Eventually(func() error {
 			_, err := handshake(m.Webhook, webhookConfiguration(ctx).ClientConfig.CABundle)
@@ -252,6 +256,10 @@ func runs() {
 		Eventually(func() error { _, err := handshake(m.Webhook, authority); return err }).Should(Succeed())
 		Expect(first(m.stop())).To(BeZero())
 	})
+}
+
+func emptySecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: secretName}}
 }
 
 // provide writes a certificate for localhost, tells the API server to trust it,

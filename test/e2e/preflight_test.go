@@ -149,7 +149,7 @@ var unfinished = map[string]defect{
 	},
 	"hung": {
 		files: map[string]string{"/app/config/hung.php": `<?php sleep(86400); return [];`},
-		told:  []string{"30 s"},
+		told:  []string{"time limit"},
 	},
 	"killed": {
 		files: map[string]string{"/app/config/killed.php": `<?php posix_kill(getmypid(), SIGKILL); return [];`},

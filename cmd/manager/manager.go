@@ -28,7 +28,6 @@ import (
 	runtimeconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -175,7 +174,7 @@ func managerOptions(config *managerconfig.Config, store *certs.Store) ctrl.Optio
 		Metrics: metricsserver.Options{
 			BindAddress:    config.Metrics.BindAddress,
 			SecureServing:  true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			FilterProvider: onlyScrapers,
 			TLSOpts:        tlsOptions,
 		},
 	}

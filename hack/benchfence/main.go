@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/pprof"
 	"slices"
 	"time"
@@ -39,6 +40,8 @@ func main() {
 	measure := run
 	if o.through {
 		measure = runThrough
+	} else if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1) // as in cmd/fence
 	}
 	ok, err := profiled(o.profile, func() (bool, error) { return measure(context.Background(), o) })
 	switch {

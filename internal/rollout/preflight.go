@@ -43,6 +43,11 @@ func PreflightOf(pod *corev1.Pod) *preflight.Report {
 
 // reportOf reads a verdict, or says why there is none.
 func reportOf(ended *corev1.ContainerStateTerminated) preflight.Report {
+	outOfMemory := ended.Reason == "OOMKilled"
+	if outOfMemory && ended.ExitCode == 0 {
+		// The kubelet takes it for a failed init container, whatever it said.
+		return preflight.Report{Outcome: preflight.Unjudged, First: "the kernel killed one of its processes because the container ran out of memory; raise the worker's memory limit"}
+	}
 	if report, ok := preflight.ReadBrief(ended.Message); ok {
 		return report
 	}
@@ -55,7 +60,7 @@ func reportOf(ended *corev1.ContainerStateTerminated) preflight.Report {
 	}
 	text := fmt.Sprintf("it ended with exit code %d (%s)", ended.ExitCode, ended.Reason)
 	switch {
-	case ended.Reason == "OOMKilled":
+	case outOfMemory:
 		text = "the kernel killed it because the container ran out of memory; raise the worker's memory limit"
 	case ended.ExitCode == exitKilled:
 		text = "it was killed from outside"

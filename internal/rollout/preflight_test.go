@@ -40,6 +40,8 @@ func TestAPreflightSaysHowItEnded(t *testing.T) {
 			&preflight.Report{Outcome: preflight.Unjudged, Errors: 1, First: "preflight-unfinished: PHP took too long"}},
 		"out of memory": {ended(137, "OOMKilled", ""), nil,
 			&preflight.Report{Outcome: preflight.Unjudged, First: "the kernel killed it because the container ran out of memory; raise the worker's memory limit"}},
+		"passed, but a process of it was killed": {ended(0, "OOMKilled", "preflight Passed: 0 errors, 0 warnings, 0 not verified"), nil,
+			&preflight.Report{Outcome: preflight.Unjudged, First: "the kernel killed one of its processes because the container ran out of memory; raise the worker's memory limit"}},
 		"killed": {ended(137, "Error", ""), nil, &preflight.Report{Outcome: preflight.Unjudged, First: "it was killed from outside"}},
 		"not started": {ended(128, "StartError", "exec: \"/queueworker/agent\":\npermission denied"), nil,
 			&preflight.Report{Outcome: preflight.Unjudged, First: "it ended with exit code 128 (StartError); its last words: exec: \"/queueworker/agent\": permission denied"}},

@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -137,26 +138,50 @@ func TestARefusedImageRollsUnderWarn(t *testing.T) {
 	}
 }
 
-// A preflight that could not end is no verdict.
-func TestAPreflightOutOfMemoryIsNoVerdict(t *testing.T) {
+// unfinished are applications whose preflight cannot come to its end.
+var unfinished = map[string]defect{
+	"out of memory": {
+		files: map[string]string{"/app/config/greedy.php": `<?php ini_set('memory_limit', '-1'); $all = str_repeat('x', 1 << 28); return [];`},
+		edit: func(qw *v1alpha1.QueueWorker) {
+			qw.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("160Mi")}
+		},
+		told: []string{"memory"},
+	},
+	"hung": {
+		files: map[string]string{"/app/config/hung.php": `<?php sleep(86400); return [];`},
+		told:  []string{"30 s"},
+	},
+	"killed": {
+		files: map[string]string{"/app/config/killed.php": `<?php posix_kill(getmypid(), SIGKILL); return [];`},
+		told:  []string{"killed"},
+	},
+}
+
+// A preflight that could not end is no verdict, and no worker either.
+func TestAnUnfinishedPreflightIsNoVerdict(t *testing.T) {
 	operator(t)
-	t.Parallel()
-	_, qw := begun(t)
-	before := workersOf(qw)
-	small := annotated(qw, "small")
-	small.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")}
-	if err := apply(t.Context(), small); err != nil {
-		t.Fatal(err)
-	}
-	passed := reached(t, qw, v1alpha1.ConditionPreflightPassed, v1alpha1.ReasonPreflightUnfinished)
-	if passed.Status != metav1.ConditionUnknown || !strings.Contains(passed.Message, "memory") {
-		t.Errorf("%s: %s", passed.Status, passed.Message)
-	}
-	if stalled := conditionOf(t, qw, v1alpha1.ConditionStalled); stalled.Status != metav1.ConditionFalse {
-		t.Errorf("Stalled: %s", stalled.Message)
-	}
-	if now := workersOf(qw); !containsAll(now, before) {
-		t.Errorf("of the workers %v only %v are left", before, now)
+	for name, d := range unfinished {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, qw := begun(t)
+			before := workersOf(qw)
+			if err := apply(t.Context(), d.in(t, s, qw)); err != nil {
+				t.Fatal(err)
+			}
+			passed := reached(t, qw, v1alpha1.ConditionPreflightPassed, v1alpha1.ReasonPreflightUnfinished)
+			t.Logf("%s: %s", name, passed.Message)
+			for _, word := range d.told {
+				if passed.Status != metav1.ConditionUnknown || !strings.Contains(passed.Message, word) {
+					t.Errorf("wanted Unknown and %q, got %s: %s", word, passed.Status, passed.Message)
+				}
+			}
+			if stalled := conditionOf(t, qw, v1alpha1.ConditionStalled); stalled.Status != metav1.ConditionFalse {
+				t.Errorf("Stalled: %s", stalled.Message)
+			}
+			if now := workersOf(qw); !containsAll(now, before) {
+				t.Errorf("of the workers %v only %v are left", before, now)
+			}
+		})
 	}
 }
 
@@ -165,6 +190,7 @@ func begun(t *testing.T) (*shop, *v1alpha1.QueueWorker) {
 	t.Helper()
 	s := newShop(t, onRedis)
 	qw := s.queueWorker("preflight", 2, limits{job: 30, retryAfter: 90})
+	qw.Spec.Preflight = v1alpha1.Preflight{} // the default enforces
 	deployed(t, qw)
 	mustKubectl(t, "wait", "qw/"+qw.Name, "--for=condition=Ready", "--timeout=120s")
 	passed := reached(t, qw, v1alpha1.ConditionPreflightPassed, v1alpha1.ReasonPreflightPassed)
@@ -248,11 +274,15 @@ func conditionOf(t *testing.T, qw *v1alpha1.QueueWorker, kind string) metav1.Con
 func reached(t *testing.T, qw *v1alpha1.QueueWorker, kind, reason string) metav1.Condition {
 	t.Helper()
 	var c metav1.Condition
-	eventually(t, patience, qw.Name+" has "+kind+" with reason "+reason, func() bool {
+	err := await(t.Context(), patience, qw.Name+" has "+kind+" with reason "+reason, func() error {
 		if c = conditionOf(t, qw, kind); c.Reason != reason {
 			time.Sleep(time.Second)
+			return fmt.Errorf("it is %s, %s: %s", c.Status, c.Reason, c.Message)
 		}
-		return c.Reason == reason
+		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c
 }

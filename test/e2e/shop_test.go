@@ -117,6 +117,11 @@ type note struct {
 	At                 float64
 	Host               string // the pod
 	PID, Attempt       int
+
+	// What a provider answered, in the notes answer and paid.
+	ID, Problem string
+	Status      int
+	Replayed    bool
 }
 
 func (n note) time() time.Time { return time.Unix(0, int64(n.At*1e9)) }
@@ -131,16 +136,8 @@ type jobRun struct {
 // runs are all runs of the shop's jobs, by name without the shop's, in the order in which they began.
 func (s *shop) runs(t *testing.T) map[string][]jobRun {
 	t.Helper()
-	text, err := suite.client.CoreV1().Services(namespace).ProxyGet("http", "provider", "8080", "/journal", map[string]string{"of": s.job("")}).DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string][]jobRun{}
-	for line := range bytes.Lines(text) {
-		var n note
-		if err := json.Unmarshal(line, &n); err != nil {
-			t.Fatalf("journal line %q: %v", line, err)
-		}
+	for _, n := range s.notes(t) {
 		name := strings.TrimPrefix(n.Name, s.job(""))
 		switch n.Event {
 		case "start":
@@ -150,6 +147,30 @@ func (s *shop) runs(t *testing.T) map[string][]jobRun {
 		}
 	}
 	return all
+}
+
+// notes are what the shop's jobs wrote into the journal.
+func (s *shop) notes(t *testing.T) []note {
+	t.Helper()
+	var all []note
+	for line := range bytes.Lines(atProvider(t, "/journal", s.job(""))) {
+		var n note
+		if err := json.Unmarshal(line, &n); err != nil {
+			t.Fatalf("journal line %q: %v", line, err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// atProvider asks the provider about what begins so.
+func atProvider(t *testing.T, path, of string) []byte {
+	t.Helper()
+	text, err := suite.client.CoreV1().Services(namespace).ProxyGet("http", "provider", "8080", path, map[string]string{"of": of}).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // ended closes the run that is open on the pod that wrote the note.

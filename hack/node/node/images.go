@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
+	"strings"
 
 	"github.com/queueworker/operator/hack/node/image"
 )
@@ -16,7 +18,7 @@ import (
 func (n *Node) Load(ctx context.Context, images ...image.Image) error {
 	reader, writer := io.Pipe()
 	go func() { _ = writer.CloseWithError(image.Write(writer, images...)) }()
-	cmd := n.Command(ctx, "ctr", "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "-")
+	cmd := n.ctr(ctx, "images", "import", "-")
 	var output bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, &output, &output
 	err := cmd.Run()
@@ -25,6 +27,19 @@ func (n *Node) Load(ctx context.Context, images ...image.Image) error {
 		return fmt.Errorf("loading images: %w\n%s", err, output.String())
 	}
 	return nil
+}
+
+// Kill ends a container as a crash does, by the ID that its pod's status gives. No signal from inside reaches its first process.
+func (n *Node) Kill(ctx context.Context, containerID string) error {
+	id := strings.TrimPrefix(containerID, "containerd://")
+	if output, err := n.ctr(ctx, "tasks", "kill", "--signal", "SIGKILL", id).CombinedOutput(); err != nil {
+		return fmt.Errorf("killing container %s: %w\n%s", id, err, output)
+	}
+	return nil
+}
+
+func (n *Node) ctr(ctx context.Context, words ...string) *exec.Cmd {
+	return n.Command(ctx, "ctr", append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, words...)...)
 }
 
 // loadPause gives the node the image that every pod has beside its own.

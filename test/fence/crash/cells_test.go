@@ -75,35 +75,51 @@ func cellsOf(runs []*run) []cell {
 	return cells
 }
 
-// sample takes n cells, by a seed. It begins with kills at each point, in each
-// database and, where there is room, for each kind, since not every fault
-// strikes: which of two copies waits is not ours to say.
-func sample(cells []cell, n int, seed uint64) []cell {
+// sample takes n cells, by a seed, and returns those it leaves too. It begins
+// with kills at each place and, where there is room, for each kind.
+func sample(cells []cell, n int, seed uint64) (chosen, left []cell) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	rng.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
 	if n >= len(cells) {
-		return cells
+		return cells, nil
 	}
 	type corner struct {
-		kind, point string
-		store       int
+		place
+		kind string
 	}
 	of := func(c cell) corner {
 		if n > 1000 {
-			return corner{c.kind.name, c.point, c.store}
+			return corner{c.place(), c.kind.name}
 		}
-		return corner{"", c.point, c.store}
+		return corner{c.place(), ""}
 	}
 	const each = 3
 	seen := map[corner]int{}
-	var first, rest []cell
 	for _, c := range cells {
 		if c.fault == killFence && seen[of(c)] < each {
 			seen[of(c)]++
-			first = append(first, c)
+			chosen = append(chosen, c)
 			continue
 		}
-		rest = append(rest, c)
+		left = append(left, c)
 	}
-	return append(first, rest...)[:max(n, len(first))]
+	more := max(0, n-len(chosen))
+	return append(chosen, left[:more]...), left[more:]
+}
+
+// oneOfEach takes one of the cells for each place.
+func oneOfEach(places []place, cells []cell) (chosen, left []cell) {
+	wanted := map[place]bool{}
+	for _, p := range places {
+		wanted[p] = true
+	}
+	for _, c := range cells {
+		if wanted[c.place()] {
+			wanted[c.place()] = false
+			chosen = append(chosen, c)
+			continue
+		}
+		left = append(left, c)
+	}
+	return chosen, left
 }

@@ -5,7 +5,7 @@ namespace App;
 /** What jobs report of themselves: a line in a file, an entry at the provider, or both. */
 class Journal
 {
-    public static function note(string $event, $job): void
+    public static function note(string $event, $job, array $facts = []): void
     {
         $line = json_encode([
             'event' => $event,
@@ -15,7 +15,7 @@ class Journal
             'pid' => getmypid(),
             'host' => gethostname(),
             'attempt' => $job->job ? $job->attempts() : 0,
-        ]);
+        ] + $facts);
         if ($file = getenv('JOURNAL_FILE')) {
             file_put_contents($file, $line."\n", FILE_APPEND | LOCK_EX);
         }

@@ -187,7 +187,7 @@ func TestDeadlockIsRetried(t *testing.T) {
 		}
 		defer func() { _ = tx.Rollback() }()
 		// Returns when the statement wants the lock on the side.
-		const waits = "BEGIN NOT ATOMIC WHILE NOT EXISTS (SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT') DO DO SLEEP(0.2); END WHILE; END"
+		const waits = "BEGIN NOT ATOMIC WHILE NOT EXISTS (SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT') DO SET @nap = SLEEP(0.2); END WHILE; END"
 		for _, text := range []string{"UPDATE " + side + " SET n = n + 1", waits, "UPDATE " + o.Table + " SET attempt = 7 WHERE idem_key = '" + key.ID + "'"} {
 			if _, err := tx.ExecContext(t.Context(), text); err != nil {
 				t.Error(err)

@@ -81,7 +81,7 @@ func (b *Builder) Pause(ctx context.Context) (Image, error) {
 	return b.Programs(ctx, "pause", "./hack/node/image/pause")
 }
 
-// Operator is the operator's image: the manager, and the agent that it brings into workers' pods.
+// Operator is the operator's image: the manager, and the agent and the fence that it brings into workers' pods.
 func (b *Builder) Operator(ctx context.Context) (Image, error) {
 	return b.Programs(ctx, "operator", "./cmd/manager", "./cmd/agent", "./cmd/fence")
 }

@@ -137,7 +137,10 @@ func newTransport(config *tls.Config) *http.Transport {
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return guard(secure.DialContext(ctx, network, addr))
 		},
-		DisableCompression:     true,
+		DisableCompression: true,
+		// A call does little but wait, and holds both buffers while it does.
+		ReadBufferSize:         1 << 10,
+		WriteBufferSize:        2 << 10,
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        idleFor,
 		MaxResponseHeaderBytes: 256 << 10,

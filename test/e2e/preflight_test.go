@@ -238,19 +238,12 @@ func annotated(qw *v1alpha1.QueueWorker, version string) *v1alpha1.QueueWorker {
 // workersOf are the names of the workers that work.
 func workersOf(qw *v1alpha1.QueueWorker) []string {
 	var names []string
-	for _, pod := range suite.pods.labelled(v1alpha1.LabelName, qw.Name) {
-		if works(pod) {
+	for _, pod := range workers(qw) {
+		if pod.ready() {
 			names = append(names, pod.Name)
 		}
 	}
 	return names
-}
-
-// works tells whether the worker is ready and nobody has asked for its end.
-func works(p seenPod) bool {
-	return p.live() && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func containsAll(all, some []string) bool {

@@ -240,3 +240,34 @@ func ports(q *v1alpha1.QueueWorker, number int32, name string) {
 	worker := &q.Spec.Template.Spec.Containers[0]
 	worker.Ports = []corev1.ContainerPort{{ContainerPort: number, Name: name, Protocol: corev1.ProtocolTCP}}
 }
+
+// What the monitor writes is what the API has.
+func TestTheMonitorSpeaksTheAPIsWords(t *testing.T) {
+	one := int64(1)
+	text, err := json.Marshal(monitor.Status{
+		State: monitor.Stuck, Depth: &one, Ready: &one, Delayed: &one, Reserved: &one, Due: &one, Expired: &one, OldestSeconds: &one, Failed: &one,
+		Failing: []monitor.Failing{{Class: `App\Jobs\Charge`, Error: "PDOException", Count: 5}}, Message: "why",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.DisallowUnknownFields()
+	var state v1alpha1.QueueState
+	if err := decoder.Decode(&state); err != nil {
+		t.Fatal(err)
+	}
+	for i, field := range reflect.ValueOf(state).Fields() {
+		if field.IsZero() && i.Name != "Since" && i.Name != "ObservedTime" {
+			t.Errorf("%s does not arrive", i.Name)
+		}
+	}
+	for _, state := range []monitor.State{monitor.Empty, monitor.Busy, monitor.Stuck, monitor.Stopped, monitor.Paused, monitor.Unknown} {
+		if !slices.Contains(v1alpha1.States(), v1alpha1.State(state)) {
+			t.Errorf("the API has no state %s", state)
+		}
+	}
+	if monitor.Consuming != v1alpha1.ConditionConsuming {
+		t.Errorf("the condition is %s there", monitor.Consuming)
+	}
+}

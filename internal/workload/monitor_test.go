@@ -246,7 +246,7 @@ func TestTheMonitorSpeaksTheAPIsWords(t *testing.T) {
 	one := int64(1)
 	text, err := json.Marshal(monitor.Status{
 		State: monitor.Stuck, Depth: &one, Ready: &one, Delayed: &one, Reserved: &one, Due: &one, Expired: &one, OldestSeconds: &one, Failed: &one,
-		Failing: []monitor.Failing{{Class: `App\Jobs\Charge`, Error: "PDOException", Count: 5}}, Message: "why",
+		Failing: []monitor.Failing{{Kind: monitor.Kind{Class: `App\Jobs\Charge`, Error: "PDOException"}, Count: 5}}, Message: "why",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -109,3 +109,39 @@ func (s Snapshot) pause() string {
 		return "all queues are paused"
 	}
 }
+
+// Ages remembers since when the job at the head of each queue has been there,
+// for drivers whose jobs do not say since when they wait.
+type Ages struct {
+	heads map[string]head
+}
+
+type head struct {
+	name string
+	seen time.Time
+}
+
+// Complete adds the ages that are not told: at least that old is the job.
+func (a *Ages) Complete(s Snapshot) Snapshot {
+	if s.Unanswered != "" {
+		return s // the heads are there still
+	}
+	heads := map[string]head{}
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		if q.Head == "" {
+			continue
+		}
+		first, known := a.heads[q.Name]
+		if !known || first.name != q.Head {
+			first = head{q.Head, s.At}
+		}
+		heads[q.Name] = first
+		if q.Oldest == nil {
+			age := s.At.Sub(first.seen).Seconds()
+			q.Oldest = &age
+		}
+	}
+	a.heads = heads
+	return s
+}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// heartbeat is how old the status may become while nothing changes.
-	heartbeat = 5 * time.Minute
+	// Heartbeat is how old the status may become while nothing changes.
+	Heartbeat = 5 * time.Minute
 
 	// mostFailing is how many kinds of failure the status names.
 	mostFailing = 5
@@ -90,7 +90,7 @@ func (s *Status) addQueues(queues []Queue) {
 // that matters, or the old one is about to look abandoned.
 func (s Status) Worth(old Status) bool {
 	if s.State != old.State || !s.Since.Equal(old.Since) || s.Message != old.Message ||
-		s.ObservedTime.Sub(old.ObservedTime) >= heartbeat || old.ObservedTime.After(s.ObservedTime) {
+		s.ObservedTime.Sub(old.ObservedTime) >= Heartbeat || old.ObservedTime.After(s.ObservedTime) {
 		return true
 	}
 	if !slices.EqualFunc(s.Failing, old.Failing, func(a, b Failing) bool { return a.Kind == b.Kind }) {
@@ -147,6 +147,11 @@ func ConditionOf(s Status, old Condition, generation int64) Condition {
 		c.LastTransitionTime = old.LastTransitionTime
 	}
 	return c
+}
+
+// Differs says whether more than the time of the look is another one.
+func (c Condition) Differs(old Condition) bool {
+	return c.Status != old.Status || c.Reason != old.Reason || c.Message != old.Message || c.ObservedGeneration != old.ObservedGeneration
 }
 
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

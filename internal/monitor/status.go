@@ -5,6 +5,7 @@ package monitor
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,10 +40,7 @@ type Status struct {
 // StatusOf is what to say after a look. Failed jobs that could not be asked for
 // are nil.
 func StatusOf(j Judgement, s Snapshot, failed []Failing) Status {
-	status := Status{State: j.State, Since: whole(j.Since), ObservedTime: whole(s.At), Message: j.Message}
-	if len(status.Message) > longestMessage {
-		status.Message = status.Message[:longestMessage]
-	}
+	status := Status{State: j.State, Since: whole(j.Since), ObservedTime: whole(s.At), Message: sentence(j.Message)}
 	if s.Unanswered == "" {
 		status.addQueues(s.Queues)
 	}
@@ -54,6 +52,17 @@ func StatusOf(j Judgement, s Snapshot, failed []Failing) Status {
 		status.Failed, status.Failing = &n, failed[:min(len(failed), mostFailing)]
 	}
 	return status
+}
+
+// sentence makes one of a cause, for people.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	if len(text) > longestMessage {
+		text = strings.ToValidUTF8(text[:longestMessage], "")
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
 // addQueues sums up. A sum with a part that nobody knows is not known.

@@ -25,7 +25,7 @@ func TestStatusSumsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"state":"Busy","since":"2026-03-02T10:00:01Z","observedTime":"2026-03-02T10:00:01Z","depth":8,"ready":4,"reserved":2,"oldestSeconds":12,` +
-		`"failed":2,"failing":[{"class":"App\\A","error":"E","count":2}],"message":"jobs are being worked on"}`
+		`"failed":2,"failing":[{"class":"App\\A","error":"E","count":2}],"message":"Jobs are being worked on."}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
@@ -35,7 +35,7 @@ func TestStatusSumsUp(t *testing.T) {
 func TestUnknownHasNoNumbers(t *testing.T) {
 	look := monitor.Snapshot{At: begin, Unanswered: "RedisException", Queues: []monitor.Queue{{Name: "a", Ready: n(0)}}}
 	s := monitor.StatusOf(monitor.Judgement{}.Next(look, three, limits), look, nil)
-	want := monitor.Status{State: monitor.Unknown, Since: begin, ObservedTime: begin, Message: "RedisException"}
+	want := monitor.Status{State: monitor.Unknown, Since: begin, ObservedTime: begin, Message: "RedisException."}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v", s)
 	}

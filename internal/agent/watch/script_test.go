@@ -234,7 +234,7 @@ func TestWritesOnChangeOnly(t *testing.T) {
 		}
 	}
 	number("100")
-	script := speaker(t, `while read -r line; do echo "{\"v\":1,\"kind\":\"look\",\"queues\":[{\"name\":\"a\",\"ready\":$(cat `+dir+`/n),\"head\":\"h\",\"oldest\":5}]}" >&3; done`)
+	script := speaker(t, `mkdir `+dir+`/late && exit; while read -r line; do echo "{\"v\":1,\"kind\":\"look\",\"queues\":[{\"name\":\"a\",\"ready\":$(cat `+dir+`/n),\"head\":\"h\",\"oldest\":5}]}" >&3; done`)
 	api := &server{}
 	api.object.Metadata.Generation, api.object.Status.ReadyReplicas = 3, 1
 	w := &watch.Watcher{Config: config(), Script: script, API: api, Log: &strings.Builder{}}
@@ -248,6 +248,7 @@ func TestWritesOnChangeOnly(t *testing.T) {
 			t.Errorf("%s: %d writes in %d looks, wanted %d: %+v", what, got, n, writes, api.writes[before:])
 		}
 	}
+	looks(1, 0, "nothing was said yet")
 	looks(20, 1, "nothing changes")
 	number("110")
 	looks(5, 0, "a small step")

@@ -30,6 +30,7 @@ type Watcher struct {
 
 	judgement monitor.Judgement
 	resumed   bool
+	spoke     bool // the script has answered once
 	ages      monitor.Ages
 	failures  monitor.Failures
 	complaint string
@@ -97,7 +98,9 @@ func (w *Watcher) Once(ctx context.Context) {
 	if err == nil && record.Failed != nil {
 		failed = w.failures.Recent(now)
 	}
-	wrote := known && w.write(ctx, object, monitor.StatusOf(w.judgement, snapshot, failed))
+	w.spoke = w.spoke || err == nil
+	// Before its first line an older monitor may still have more to say.
+	wrote := known && w.spoke && w.write(ctx, object, monitor.StatusOf(w.judgement, snapshot, failed))
 	w.tell(snapshot, record, err, wrote)
 }
 

@@ -9,6 +9,7 @@
 //	run/             what belongs to one run of the container:
 //	    agent.sock   where `run` answers the hook and the probe
 //	    gate         exists while no job may be taken; holds the drain's id
+//	    w.PID.runs    the last runs of one worker's jobs, where metrics are served
 //	    w.PID.state   one worker process's state, touched on each of its loops
 package workdir
 

@@ -129,6 +129,15 @@ logging:
   verbs: [create, patch]
 {{- end }}
 
+{{- define "operator.workerNamespaces" -}}
+namespaceSelector:
+  {{- if .Values.watchNamespaces }}
+  matchNames: {{- toYaml .Values.watchNamespaces | nindent 4 }}
+  {{- else }}
+  any: true
+  {{- end }}
+{{- end }}
+
 {{- define "operator.bindTo" -}}
 subjects:
   - kind: ServiceAccount

@@ -21,9 +21,6 @@ final class Watch
 
     private $failures;
 
-    /** The queues that Horizon served when it was seen last. */
-    private $known = [];
-
     /** What could not be asked in this look. */
     private $troubles = [];
 
@@ -91,38 +88,7 @@ final class Watch
             return $this->ask['queues'];
         }
 
-        if ($horizon) {
-            $this->known = $horizon;
-        }
-
-        return $this->known ?: ($this->ask['horizon'] ? $this->supervised() : []) ?: [(string) ($this->config['queue'] ?? '') ?: 'default'];
-    }
-
-    /** The queues of the supervisors that Horizon would start, for when it runs nowhere. */
-    private function supervised(): array
-    {
-        $horizon = (array) $this->app['config']->get('horizon');
-        $environment = (string) ($horizon['env'] ?? $this->app['config']->get('app.env'));
-        foreach ($this->ask['options'] as $word) {
-            if (strpos($word, '--environment=') === 0) {
-                $environment = substr($word, 14);
-            }
-        }
-        $names = [];
-        foreach ((array) ($horizon['environments'] ?? []) as $pattern => $supervisors) {
-            if (!\Illuminate\Support\Str::is((string) $pattern, $environment)) {
-                continue;
-            }
-            foreach (array_replace_recursive((array) ($horizon['defaults'] ?? []), (array) $supervisors) as $supervisor) {
-                if (($supervisor['connection'] ?? 'redis') === $this->connection) {
-                    $names = array_merge($names, is_array($supervisor['queue'] ?? []) ? $supervisor['queue'] ?? [] : explode(',', $supervisor['queue']));
-                }
-            }
-            break; // the first that fits
-        }
-        sort($names);
-
-        return array_values(array_unique($names));
+        return $horizon ?: [(string) ($this->config['queue'] ?? '') ?: 'default'];
     }
 
     /** What Horizon's own keys say. */

@@ -98,7 +98,7 @@ type write struct {
 // result that differs from what was sent because the API server writes some
 // values in another way or drops them.
 func (r *Reconciler) write(ctx context.Context, mark *written, w write) (done bool, err error) {
-	owned, err := ownedPart(w.live)
+	owned, err := rollout.OwnedPart(w.live)
 	if err == nil && rollout.Same(w.wanted, owned) {
 		*mark = written{object: mark.object}
 		return false, nil
@@ -123,7 +123,7 @@ func (r *Reconciler) write(ctx context.Context, mark *written, w write) (done bo
 		return false, err
 	}
 	ctrl.LoggerFrom(ctx).Info("Applied", "kind", w.kind, "created", w.live == nil)
-	result, _ := ownedPart(w.into) // an unreadable result is only sent again
+	result, _ := rollout.OwnedPart(w.into) // an unreadable result is only sent again
 	*mark = written{object: w.into, wanted: wanted, owned: digest(result)}
 	return true, nil
 }
@@ -148,17 +148,6 @@ func (r *Reconciler) send(ctx context.Context, w write) error {
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, w.into)
-}
-
-func ownedPart(live client.Object) (any, error) {
-	switch live := live.(type) {
-	case *appsv1.Deployment:
-		return rollout.OwnedDeployment(live)
-	case *policyv1.PodDisruptionBudget:
-		return rollout.OwnedBudget(live)
-	default:
-		return nil, nil
-	}
 }
 
 func nameOf(w write) string {

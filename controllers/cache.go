@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -37,6 +38,9 @@ func Prepare(config *rest.Config, options *ctrl.Options) {
 	}
 	options.Cache.ByObject[&v1alpha1.QueueWorker{}] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
 	options.Cache.ByObject[&appsv1.Deployment{}] = cache.ByObject{Label: labelled}
+	for _, ofMonitor := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		options.Cache.ByObject[ofMonitor] = cache.ByObject{Label: labelled}
+	}
 	options.Cache.ByObject[&appsv1.ReplicaSet{}] = cache.ByObject{Label: labelled, Transform: trimReplicaSet}
 	options.Cache.ByObject[&corev1.Pod{}] = cache.ByObject{Label: labelled, Transform: trimPod}
 

@@ -120,7 +120,7 @@ func TestWarningsOfTheAPIServerAreForDebugging(t *testing.T) {
 			t.Errorf("verbosity %d: %d lines", verbosity, lines)
 		}
 	}
-	if got := len(options.Cache.ByObject); got != 4 {
+	if got := len(options.Cache.ByObject); got != 7 {
 		t.Errorf("%d kinds are cached in a form of ours", got)
 	}
 	for _, object := range options.Client.Cache.DisableFor {

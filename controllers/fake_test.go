@@ -65,6 +65,7 @@ func newWorld(t *testing.T) *world {
 				Replicas: ptr.To[int32](2),
 				Queue:    v1alpha1.Queue{Connection: "redis"},
 				Timeouts: v1alpha1.Timeouts{HTTPSeconds: ptr.To[int32](20), JobSeconds: 30, RetryAfterSeconds: ptr.To[int32](90)},
+				Monitor:  v1alpha1.Monitor{Enabled: ptr.To(false)}, // the tests of monitors turn it on
 				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "worker", Image: "x:1"}}}},
 			},
 		}).

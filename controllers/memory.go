@@ -32,6 +32,9 @@ type known struct {
 	judged judged
 	trial  written // wanted is its name
 
+	monitor   map[string]*written // by kind
+	consuming string              // the last reason of the condition Consuming
+
 	looked    bool // at its pods, by this process
 	lastDrain *v1alpha1.LastDrain
 	lastKill  *v1alpha1.LastKill
@@ -74,7 +77,7 @@ func (m *memory) of(name types.NamespacedName) *known {
 	defer m.mu.Unlock()
 	k := m.byWorker[name]
 	if k == nil {
-		k = &known{}
+		k = &known{monitor: map[string]*written{}}
 		m.byWorker[name] = k
 	}
 	return k

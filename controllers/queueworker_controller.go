@@ -39,18 +39,24 @@ func newReconciler(options Options) *Reconciler {
 	if options.Render == nil {
 		options.Render = workload.WithAgent(options.AgentImage)
 	}
+	if options.RenderMonitor == nil {
+		options.RenderMonitor = workload.WithMonitor(options.AgentImage)
+	}
 	return &Reconciler{options: options, memory: newMemory(), endings: newEndings()}
 }
 
-// No Deployment is ever deleted here; the verb is what
-// OwnerReferencesPermissionEnforcement asks of who adopts one.
+// A worker's Deployment is never deleted here; the verb is for monitors, and what
+// OwnerReferencesPermissionEnforcement asks of who adopts one. The status is read
+// by nobody here: who makes a Role must have what it allows.
 //
 // +kubebuilder:rbac:groups=queueworker.dev,resources=queueworkers,verbs=get;list;watch
-// +kubebuilder:rbac:groups=queueworker.dev,resources=queueworkers/status,verbs=patch
+// +kubebuilder:rbac:groups=queueworker.dev,resources=queueworkers/status,verbs=get;patch
 // +kubebuilder:rbac:groups=queueworker.dev,resources=queueworkers/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -95,7 +101,13 @@ func (r *Reconciler) act(ctx context.Context, known *known, o *rollout.Observed)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if plan.Monitor, err = rollout.PlanMonitor(o, r.options.RenderMonitor); err != nil {
+		return ctrl.Result{}, err
+	}
 	if plan, err = r.apply(ctx, known, o, plan); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.applyMonitor(ctx, known, &plan.Monitor); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.report(ctx, known, o, &plan, status.Of(o, &plan))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/queueworker/operator/api/v1alpha1"
 	"github.com/queueworker/operator/internal/rollout"
+	"github.com/queueworker/operator/internal/status"
 	"github.com/queueworker/operator/internal/workload"
 )
 
@@ -35,23 +36,30 @@ const (
 // report stores the status where it changed, then sends the events that speak
 // of the change. Plan is nil for an object that is being deleted.
 func (r *Reconciler) report(ctx context.Context, known *known, o *rollout.Observed, plan *rollout.Plan, next v1alpha1.QueueWorkerStatus) (ctrl.Result, error) {
-	result := ctrl.Result{RequeueAfter: sooner(lookAgain(known, plan), untilOverdue(o))}
+	result := ctrl.Result{RequeueAfter: sooner(sooner(lookAgain(known, plan), untilOverdue(o)), untilSilent(o))}
 	now := r.options.Clock.Now()
 	old := o.QueueWorker.Status
 	if plan != nil {
 		r.countPreflight(o.QueueWorker, &next)
 	}
 	r.measureFence(o.QueueWorker, &next)
+	r.tellConsuming(known, o.QueueWorker, &next)
 	if r.options.Metrics != nil {
 		r.options.Metrics.SetStatus(o.QueueWorker, &next)
 	}
 	flips := setTransitionTimes(&next, old.Conditions, metav1.NewTime(now).Rfc3339Copy())
-	if sameStatus(&old, &next) {
+	forgotten := status.Forgotten(o.QueueWorker, &next)
+	if !forgotten && sameStatus(&old, &next) {
 		return result, nil
 	}
 	if pause := known.statusWritten.Add(statusPause).Sub(now); !flips && pause > 0 {
 		result.RequeueAfter = sooner(result.RequeueAfter, pause)
 		return result, nil
+	}
+	if forgotten {
+		if err := r.forgetNumbers(ctx, o.QueueWorker); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
 	}
 	if err := r.writeStatus(ctx, known, o.QueueWorker, &next); err != nil {
 		return ctrl.Result{}, err
@@ -111,6 +119,7 @@ func setTransitionTimes(next *v1alpha1.QueueWorkerStatus, old []metav1.Condition
 func sameStatus(old, next *v1alpha1.QueueWorkerStatus) bool {
 	a, b := *old, *next
 	a.Conditions, b.Conditions = nil, nil
+	a.QueueState = nil // the monitor's
 	if !equality.Semantic.DeepEqual(a, b) {
 		return false
 	}
@@ -127,7 +136,11 @@ func sameStatus(old, next *v1alpha1.QueueWorkerStatus) bool {
 // never.
 func lookAgain(known *known, plan *rollout.Plan) time.Duration {
 	switch {
-	case plan == nil || plan.Stall == nil:
+	case plan == nil:
+		return 0
+	case plan.Monitor.Problem != "":
+		return refusalPause
+	case plan.Stall == nil:
 		return 0
 	case plan.Stall.Reason == v1alpha1.ReasonForeignObject:
 		return foreignPause

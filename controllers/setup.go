@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,6 +44,8 @@ type Options struct {
 	// Render renders pods; workload.WithAgent(AgentImage) when nil. Tests put
 	// another version's rendering here.
 	Render workload.Renderer
+	// RenderMonitor renders monitors; workload.WithMonitor(AgentImage) when nil.
+	RenderMonitor workload.Renderer
 }
 
 // Setup adds the QueueWorker controller to the manager.
@@ -63,8 +66,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			// changes: a QueueWorker made during a restart waited for minutes.
 			UsePriorityQueue: ptr.To(false),
 		}).
-		For(&v1alpha1.QueueWorker{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.QueueWorker{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, troubleChanged()))).
 		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.ServiceAccount{}).
+		Owns(&rbacv1.Role{}).
+		Owns(&rbacv1.RoleBinding{}).
 		Owns(&policyv1.PodDisruptionBudget{}).
 		Watches(&appsv1.Deployment{}, byLabel, builder.WithPredicates(uncontrolled())).
 		Watches(&corev1.Pod{}, r.endings.handler()).

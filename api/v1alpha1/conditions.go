@@ -29,6 +29,12 @@ const (
 	// sidecar of every worker serves, False when one does not, and Unknown while
 	// there is none to ask.
 	ConditionFenceReady = "FenceReady"
+	// ConditionConsuming is True while the queue is empty or worked on, False
+	// while work waits or the queue is paused, and Unknown while nobody can tell.
+	// Its reason is the state that the monitor saw, one of States, or why there is
+	// none. The monitor writes it; the operator does where there is no monitor, or
+	// a silent one.
+	ConditionConsuming = "Consuming"
 )
 
 // Reasons of the Ready condition. They are stable API.
@@ -152,4 +158,15 @@ const (
 	ReasonFenceStarting = "FenceStarting"
 	// ReasonNoFence (Unknown): no worker with a sidecar is there.
 	ReasonNoFence = "NoFence"
+)
+
+// Reasons of the Consuming condition, beside the states. They are stable API.
+const (
+	// ReasonUnwatched (Unknown): monitoring is off, or the runtime is Generic.
+	ReasonUnwatched = "Unwatched"
+	// ReasonMonitorStarting (Unknown): the monitor has not looked yet.
+	ReasonMonitorStarting = "MonitorStarting"
+	// ReasonMonitorSilent (Unknown): the monitor has said nothing for long, or
+	// cannot be made.
+	ReasonMonitorSilent = "MonitorSilent"
 )

@@ -23,6 +23,11 @@ const (
 	defaultKeyHeader             = "Idempotency-Key"
 	defaultKeepDone        int32 = 2_592_000
 	defaultKeepFailed      int32 = 604_800
+	defaultInterval        int32 = 30
+	// stuckFactor times the longer of jobSeconds and retryAfterSeconds is when a
+	// queue is stuck: one lost reservation is no reason yet.
+	stuckFactor = 3
+	maxSeconds  = 31_536_000
 )
 
 // defaultBackoff is used for Laravel, as many steps as there are retries.
@@ -198,4 +203,37 @@ func (s *QueueWorkerSpec) QueuesText() string {
 		return "(default)"
 	}
 	return strings.Join(s.Queue.Names, ",")
+}
+
+// MonitorEnabled says whether the queue is to be watched and the workers tell
+// metrics of their own.
+func (s *QueueWorkerSpec) MonitorEnabled() bool {
+	return s.Monitor.Enabled == nil || *s.Monitor.Enabled
+}
+
+// Monitored says whether a monitor is made. Generic has no application to ask.
+func (s *QueueWorkerSpec) Monitored() bool {
+	return s.MonitorEnabled() && s.EffectiveRuntime() != RuntimeGeneric
+}
+
+// EffectiveInterval is the monitor's interval in seconds, 30 when not declared.
+func (s *QueueWorkerSpec) EffectiveInterval() int32 {
+	if s.Monitor.IntervalSeconds == nil {
+		return defaultInterval
+	}
+	return *s.Monitor.IntervalSeconds
+}
+
+// EffectiveStuckAfter is after how many seconds without progress the queue is
+// stuck: as declared, else 3 x the longer of jobSeconds and retryAfterSeconds, a
+// year at most.
+func (s *QueueWorkerSpec) EffectiveStuckAfter() int64 {
+	if s.Monitor.StuckAfterSeconds != nil {
+		return int64(*s.Monitor.StuckAfterSeconds)
+	}
+	longest := int64(s.Timeouts.JobSeconds)
+	if s.Timeouts.RetryAfterSeconds != nil {
+		longest = max(longest, int64(*s.Timeouts.RetryAfterSeconds))
+	}
+	return min(stuckFactor*longest, maxSeconds)
 }

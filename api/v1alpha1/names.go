@@ -49,6 +49,21 @@ const (
 	AnnotationFenceConfig = GroupName + "/fence-config"
 	// FenceURLEnv tells the application where the sidecar listens.
 	FenceURLEnv = ReservedEnvPrefix + "FENCE_URL"
+	// LabelMonitor holds the QueueWorker's name on the pod of its monitor. Such a
+	// pod has no LabelName, so that nothing takes it for a worker.
+	LabelMonitor = GroupName + "/monitor"
+	// MonitorContainer is the monitor's container.
+	MonitorContainer = "monitor"
+	// MonitorFieldManager owns what the monitor writes to the status.
+	MonitorFieldManager = "queueworker-monitor"
+	// MonitorTokenVolume holds the token by which the monitor writes.
+	MonitorTokenVolume = ReservedName + "-token"
+	// MonitorPort and WorkerMetricsPort are the names of the ports at which the
+	// monitor and the workers' agents are scraped.
+	MonitorPort       = "metrics"
+	WorkerMetricsPort = "qw-metrics"
+	// MetricsEnv tells the agent of a worker where to serve its metrics.
+	MetricsEnv = ReservedEnvPrefix + "METRICS"
 	// ReservedEnvPrefix is kept for environment variables of the operator.
 	ReservedEnvPrefix = "QUEUEWORKER_"
 )

@@ -18,10 +18,15 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`,description="Available workers of those wanted."
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Consuming")].reason`,description="What the queue does: Empty, Busy, Stuck, Stopped, Paused or Unknown, or why nobody can tell."
+// +kubebuilder:printcolumn:name="Depth",type=integer,JSONPath=`.status.queueState.depth`,description="Jobs that wait or are being worked on; no number where nobody can tell."
+// +kubebuilder:printcolumn:name="Oldest",type=integer,JSONPath=`.status.queueState.oldestSeconds`,description="Seconds for which the oldest waiting job could have been taken."
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.queueState.failed`,description="Jobs that failed within the last hour."
 // +kubebuilder:printcolumn:name="Chain",type=string,JSONPath=`.status.chain`,description="HTTP < job < reservation < grace, in seconds; >= where a link is broken."
-// +kubebuilder:printcolumn:name="Grace",type=integer,JSONPath=`.status.terminationGracePeriodSeconds`,description="Seconds a worker gets to finish its job."
 // +kubebuilder:printcolumn:name="Queues",type=string,JSONPath=`.status.queues`,description="Queues in priority order."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Grace",type=integer,JSONPath=`.status.terminationGracePeriodSeconds`,description="Seconds a worker gets to finish its job.",priority=1
+// +kubebuilder:printcolumn:name="Observed",type=date,JSONPath=`.status.queueState.observedTime`,description="How long ago the monitor wrote the numbers.",priority=1
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Runtime",type=string,JSONPath=`.spec.runtime`,priority=1
 // +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.spec.queue.connection`,priority=1
@@ -143,6 +148,12 @@ type QueueWorkerSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Preflight Preflight `json:"preflight,omitempty"`
+
+	// Monitor watches the queue from a pod of its own, in the application's image:
+	// how much waits and for how long, whether anything moves, what fails. Default:
+	// it is on; Generic has no application to ask, so none is made there.
+	// +optional
+	Monitor Monitor `json:"monitor,omitempty"`
 
 	// Fence says what makes a second run of a job harmless: nothing, a table of
 	// the application's own, or a sidecar that calls each operation's provider at
@@ -586,6 +597,12 @@ type QueueWorkerStatus struct {
 	// +optional
 	TerminatingReplicas int32 `json:"terminatingReplicas,omitempty"`
 
+	// QueueState is what the monitor saw of the queue last. It is written by the
+	// monitor, and removed when the monitor has been silent for so long that its
+	// numbers say nothing about now.
+	// +optional
+	QueueState *QueueState `json:"queueState,omitempty"`
+
 	// Selector selects the worker pods, as text, for autoscalers that read the
 	// scale subresource beside replicas.
 	// +optional
@@ -600,8 +617,8 @@ type QueueWorkerStatus struct {
 	LastKill *LastKill `json:"lastKill,omitempty"`
 
 	// Conditions: Ready, Reconciling and Stalled as GitOps tools expect them,
-	// ChainIntact, Draining, GraceHonored and PreflightPassed, and with a sidecar
-	// FenceReady. The manual lists every reason.
+	// ChainIntact, Draining, GraceHonored, PreflightPassed and Consuming, and with
+	// a sidecar FenceReady. The manual lists every reason.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

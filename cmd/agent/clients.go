@@ -23,7 +23,7 @@ func copyCommand(args []string) int {
 	if err := flags.Parse(args); err != nil {
 		return exitUsage
 	}
-	if err := selfcopy.Copy(workdir.Dir(*dir)); err != nil {
+	if err := selfcopy.Copy(workdir.Dir(*dir).Agent()); err != nil {
 		fmt.Fprintln(os.Stderr, "agent copy:", err)
 		return 1
 	}

@@ -26,6 +26,10 @@ const (
 	signalsOnly = "SignalsOnly" // nothing: it is only signalled
 )
 
+// metricsEnv is the address at which metrics are served; unset = nowhere. The
+// entry reads it too, and tells nothing where nobody asks.
+const metricsEnv = "QUEUEWORKER_METRICS"
+
 // runFlags are the flags of run, and what follows them.
 type runFlags struct {
 	dir, supervision, beforeStop, log string
@@ -70,7 +74,7 @@ func complete(config *supervise.Config, supervision, beforeStop string) error {
 	if config.BeforeStop, err = words(beforeStop, config.Wire); err != nil {
 		return err
 	}
-	config.Env = os.Environ()
+	config.Env, config.Metrics = os.Environ(), os.Getenv(metricsEnv)
 	switch supervision {
 	case full:
 		return track(config)

@@ -37,7 +37,7 @@ var settings = map[string]string{
 		priorityClassName: high, podLabels: {a: b}, podAnnotations: {a: b}, caps: {gracePeriodSeconds: 31536000}}`,
 	"nothing that is optional": `{rbac: {create: false, aggregate: false}, crds: {enabled: false}, metrics: {enabled: false},
 		podDisruptionBudget: {enabled: false}, serviceAccount: {create: false, name: theirs}, resources: {}}`,
-	"listed namespaces":                 `{watchNamespaces: [shop, crm]}`,
+	"listed namespaces":                 `{watchNamespaces: [shop, crm], networkPolicy: {workers: true}}`,
 	"cert-manager":                      `{webhook: {certificates: {mode: certManager}, failurePolicy: Fail}}`,
 	"provided, listed":                  `{watchNamespaces: [shop], webhook: {certificates: {mode: provided, secretName: ours, caBundle: "-----BEGIN CERTIFICATE-----"}}}`,
 	"another name and another log":      `{fullnameOverride: qw, logging: {format: console, level: debug}, leaderElection: {leaseDurationSeconds: 60, renewDeadlineSeconds: 40}}`,

@@ -19,6 +19,7 @@ var borrowed = []struct {
 }{
 	{[]string{"spec", "template"}, " Its fields: kubectl explain pod.spec."},
 	{[]string{"spec", "strategy"}, " Its fields: kubectl explain deployment.spec.strategy."},
+	{[]string{"spec", "monitor", "resources"}, " As in a container."},
 	{[]string{"status", "conditions"}, " Their fields are those of every Kubernetes condition."},
 }
 
@@ -38,6 +39,10 @@ func slim(root *schema) error {
 		if err := put(root, field, b.path...); err != nil {
 			return err
 		}
+	}
+	// Devices are for workers.
+	if resources, err := at(root, "spec", "monitor", "resources"); err == nil {
+		delete(resources.Properties, "claims")
 	}
 	template, err := at(root, "spec", "template")
 	if err != nil {

@@ -24,6 +24,7 @@ type Metrics struct {
 	workers           *workers
 	fence             *prometheus.GaugeVec
 	preflight         *prometheus.GaugeVec
+	monitor           *prometheus.GaugeVec
 	refused           *prometheus.CounterVec
 	rollouts          *prometheus.CounterVec
 	certificateExpiry prometheus.Gauge
@@ -37,6 +38,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		workers:   newWorkers(),
 		fence:     newFence(),
 		preflight: newPreflight(),
+		monitor:   newMonitor(),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "queueworker_admission_refused_total",
 			Help: "Creates and updates of QueueWorkers that the webhook refused, by the rule that refused them; " +
@@ -57,7 +59,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	for _, strategy := range []string{"RollingUpdate", "Recreate"} {
 		m.rollouts.WithLabelValues(strategy)
 	}
-	reg.MustRegister(m.findings, m.workers, m.fence, m.refused, m.rollouts, m.preflight, m.certificateExpiry)
+	reg.MustRegister(m.findings, m.workers, m.fence, m.refused, m.rollouts, m.preflight, m.monitor, m.certificateExpiry)
 	reg.MustRegister(m.endings.collectors()...)
 	return m
 }
@@ -85,6 +87,7 @@ func (m *Metrics) Forget(namespace, name string) {
 	m.workers.forget(object{namespace, name})
 	m.preflight.DeleteLabelValues(namespace, name)
 	m.fence.DeleteLabelValues(namespace, name)
+	m.monitor.DeleteLabelValues(namespace, name)
 }
 
 // CertificateExpires records when the serving certificate expires.

@@ -26,6 +26,8 @@ type Observed struct {
 	Deployment *appsv1.Deployment
 	// Budget has the QueueWorker's name, whoever made it; nil = none.
 	Budget *policyv1.PodDisruptionBudget
+	// Watch is what there is of its monitor.
+	Watch Watch
 	// OtherBudgets are the names of budgets of others that select its pods.
 	OtherBudgets []string
 	// Pods are all pods with the QueueWorker's label, also terminating ones.

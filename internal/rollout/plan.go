@@ -42,6 +42,9 @@ type Plan struct {
 	// DeleteBudget says that the budget is ours and no longer asked for.
 	DeleteBudget bool
 
+	// Monitor is what the monitor's objects should be.
+	Monitor MonitorPlan
+
 	// Stall is what only a change can fix; nil = nothing.
 	Stall *Stall
 	// Waiting says what has to be gone first; empty = nothing.

@@ -80,8 +80,9 @@ func owns(t *testing.T, manager string, operation metav1.ManagedFieldsOperationT
 }
 
 // keys are the lists that are maps to the API server, with their key.
-var keys = map[string]string{
-	"containers": "name", "initContainers": "name", "env": "name", "volumes": "name", "volumeMounts": "mountPath", "ownerReferences": "uid",
+var keys = map[string][]string{
+	"containers": {"name"}, "initContainers": {"name"}, "env": {"name"}, "volumes": {"name"}, "volumeMounts": {"mountPath"},
+	"ports": {"containerPort", "protocol"}, "ownerReferences": {"uid"},
 }
 
 func ownedFields(fields map[string]any) map[string]any {
@@ -98,7 +99,11 @@ func ownedFields(fields map[string]any) map[string]any {
 			if key, ok := keys[name]; ok {
 				for _, item := range value {
 					item := item.(map[string]any)
-					id, err := json.Marshal(map[string]any{key: item[key]})
+					of := map[string]any{}
+					for _, field := range key {
+						of[field] = item[field]
+					}
+					id, err := json.Marshal(of)
 					if err != nil {
 						panic(err)
 					}

@@ -4,6 +4,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,9 @@ func Of(o *rollout.Observed, plan *rollout.Plan) v1alpha1.QueueWorkerStatus {
 	if qw.Spec.EffectiveFenceMode() == v1alpha1.FenceModeProxy {
 		out.Conditions = append(out.Conditions, fenceCondition(o))
 	}
+	if consuming := consumingCondition(o, plan); consuming != nil {
+		out.Conditions = append(out.Conditions, *consuming)
+	}
 	for i := range out.Conditions {
 		out.Conditions[i].ObservedGeneration = qw.Generation
 	}
@@ -59,6 +63,8 @@ func Of(o *rollout.Observed, plan *rollout.Plan) v1alpha1.QueueWorkerStatus {
 func OfDeleted(o *rollout.Observed) v1alpha1.QueueWorkerStatus {
 	f := factsOf(o, &rollout.Plan{})
 	out := *o.QueueWorker.Status.DeepCopy()
+	out.QueueState = nil // the monitor's, as is what it says
+	out.Conditions = slices.DeleteFunc(out.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionConsuming })
 	out.Replicas, out.ReadyReplicas, out.UpdatedReplicas = f.replicas, f.ready, f.updated
 	out.TerminatingReplicas = f.terminating
 	out.Ready = fmt.Sprintf("%d/%d", f.available, 0)

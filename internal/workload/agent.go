@@ -33,28 +33,29 @@ const (
 	probePeriod, probeTimeout, probeFailures = 30, 10, 3
 )
 
-// inject adds what brings the agent into the pod: a volume, and an init
-// container that copies the agent there. It is the first one, so that an image
+// inject adds what brings a program of ours into the pod: a volume, and an init
+// container that copies the program there. It is the first one, so that an image
 // that cannot be pulled is noticed before the user's own containers do anything.
-func inject(template *corev1.PodTemplateSpec, image string) {
+func inject(template *corev1.PodTemplateSpec, copier corev1.Container) {
 	spec := &template.Spec
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
 		Name:         v1alpha1.AgentVolume,
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 	})
-	spec.InitContainers = slices.Insert(spec.InitContainers, 0, copier(spec.SecurityContext, image))
+	spec.InitContainers = slices.Insert(spec.InitContainers, 0, copier)
 	if template.Annotations == nil {
 		template.Annotations = map[string]string{}
 	}
 	template.Annotations[safeToEvict] = listed(template.Annotations[safeToEvict], v1alpha1.AgentVolume)
 }
 
-// copier needs no rights at all.
-func copier(pod *corev1.PodSecurityContext, image string) corev1.Container {
+// copier runs a program of our image that copies itself. It needs no rights at
+// all.
+func copier(pod *corev1.PodSecurityContext, image, name, program string) corev1.Container {
 	return corev1.Container{
-		Name:            v1alpha1.AgentContainer,
+		Name:            name,
 		Image:           image,
-		Command:         []string{agentInImage, "copy"},
+		Command:         []string{program, "copy"},
 		Resources:       fixed("100m", "32Mi"),
 		SecurityContext: noRights(pod),
 		VolumeMounts:    []corev1.VolumeMount{agentMount()},

@@ -69,6 +69,28 @@ func build(t *testing.T, qw *v1alpha1.QueueWorker) []byte {
 	if budget := workload.DisruptionBudget(qw); budget != nil {
 		out = append(append(out, "---\n"...), toYAML(t, budget)...)
 	}
+	if qw.Spec.Monitored() {
+		out = append(out, buildMonitor(t, qw)...)
+	}
+	return out
+}
+
+func buildMonitor(t *testing.T, qw *v1alpha1.QueueWorker) []byte {
+	t.Helper()
+	template, err := workload.RenderMonitor(qw, workload.WithMonitor(agentImage), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := workload.MonitorDeployment(qw, template)
+	deployment.Annotations[v1alpha1.AnnotationAppliedTemplate] = "(spec.template)"
+	objects := []any{workload.MonitorRole(qw), workload.MonitorRoleBinding(qw), deployment}
+	if account := workload.MonitorServiceAccount(qw); account != nil {
+		objects = append([]any{account}, objects...)
+	}
+	var out []byte
+	for _, object := range objects {
+		out = append(append(out, "---\n"...), toYAML(t, object)...)
+	}
 	return out
 }
 

@@ -42,7 +42,9 @@ type input struct {
 	Fence           *v1alpha1.Fence        `json:"fence,omitempty"`
 	// Preflight is empty where it is enforced, declared or not.
 	Preflight v1alpha1.PreflightPolicy `json:"preflight,omitempty"`
-	Template  map[string]any           `json:"template"`
+	// NoMetrics is set where monitoring is turned off.
+	NoMetrics bool           `json:"noMetrics,omitempty"`
+	Template  map[string]any `json:"template"`
 }
 
 // InputHash identifies what the user wrote and the pod acts on.
@@ -63,6 +65,7 @@ func InputHash(qw *v1alpha1.QueueWorker) (string, error) {
 		RetryAfter: spec.Timeouts.RetryAfterSeconds,
 		Grace:      spec.Timeouts.TerminationGracePeriodSeconds,
 		BeforeStop: spec.Drain.BeforeStop,
+		NoMetrics:  !spec.MonitorEnabled(),
 		Template:   template,
 	}
 	if in.Grace == nil { // only then is the grace derived from it

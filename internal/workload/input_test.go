@@ -56,6 +56,10 @@ func TestInputHash(t *testing.T) {
 		"preflight as by default": {"laravel", func(q *v1alpha1.QueueWorker) { q.Spec.Preflight.Policy = v1alpha1.PreflightEnforce }, false},
 		"preflight under Generic": {"generic", func(q *v1alpha1.QueueWorker) { q.Spec.Preflight.Policy = v1alpha1.PreflightWarn }, false},
 
+		"monitor as by default": {"laravel", func(q *v1alpha1.QueueWorker) { q.Spec.Monitor.Enabled = ptr.To(true) }, false},
+		"monitor's numbers":     {"laravel", func(q *v1alpha1.QueueWorker) { q.Spec.Monitor.IntervalSeconds = ptr.To[int32](9) }, false},
+
+		"monitor off":     {"laravel", func(q *v1alpha1.QueueWorker) { q.Spec.Monitor.Enabled = ptr.To(false) }, true},
 		"fence proxy":     {"laravel", func(q *v1alpha1.QueueWorker) { q.Spec.Fence.Mode = v1alpha1.FenceModeProxy }, true},
 		"fence secret":    {"fence", func(q *v1alpha1.QueueWorker) { q.Spec.Fence.Store.SecretRef.Key = "url" }, true},
 		"fence provider":  {"fence", func(q *v1alpha1.QueueWorker) { q.Spec.Fence.Providers[0].URL = "http://b" }, true},

@@ -67,7 +67,8 @@ func WithAgent(image string) Renderer {
 				fillEnv(container, &qw.Spec, &chain)
 			}
 		}
-		inject(&template, image)
+		inject(&template, copier(template.Spec.SecurityContext, image, v1alpha1.AgentContainer, agentInImage))
+		addMetrics(&template, &qw.Spec)
 		addPreflight(&template, qw)
 		addFence(&template, &qw.Spec, &chain, image)
 		return template
@@ -75,12 +76,16 @@ func WithAgent(image string) Renderer {
 }
 
 func fillEnv(container *corev1.Container, spec *v1alpha1.QueueWorkerSpec, chain *timeoutchain.Chain) {
-	if name := chainsource.RetryAfterEnv(spec.EffectiveRuntime(), spec.EffectiveDriver()); name != "" && spec.Timeouts.RetryAfterSeconds != nil {
-		setEnv(container, name, strconv.Itoa(int(*spec.Timeouts.RetryAfterSeconds)))
-	}
+	fillRetryAfter(container, spec)
 	setEnv(container, timeoutchain.WireEnv, chain.ToWire().Encode())
 	if spec.EffectiveFenceMode() == v1alpha1.FenceModeProxy {
 		setEnv(container, v1alpha1.FenceURLEnv, fenceURL())
+	}
+}
+
+func fillRetryAfter(container *corev1.Container, spec *v1alpha1.QueueWorkerSpec) {
+	if name := chainsource.RetryAfterEnv(spec.EffectiveRuntime(), spec.EffectiveDriver()); name != "" && spec.Timeouts.RetryAfterSeconds != nil {
+		setEnv(container, name, strconv.Itoa(int(*spec.Timeouts.RetryAfterSeconds)))
 	}
 }
 

@@ -12,12 +12,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/queueworker/operator/internal/agent/entry"
+	"github.com/queueworker/operator/internal/agent/proc"
 	"github.com/queueworker/operator/internal/agent/workdir"
 	"github.com/queueworker/operator/internal/agent/workerstate"
+	"github.com/queueworker/operator/internal/monitor"
 )
 
 // What the agent may cost.
@@ -28,6 +31,10 @@ const (
 	mostCopy   = 50 * time.Millisecond
 	mostIdle   = 0.001 // of a core
 	mostMemory = 6 << 20
+
+	mostPerRun       = 20 * time.Microsecond  // with metrics: 1 % of a job at 500 a second
+	mostPerLook      = 300 * time.Millisecond // of the monitor: 1 % of a core at 30 s
+	mostMonitorBytes = 80 << 20
 )
 
 // TestSpeed prints what the agent adds to plain artisan, both measured in turns.
@@ -38,6 +45,8 @@ func TestSpeed(t *testing.T) {
 	t.Run("start", measureStart)
 	t.Run("boot", measureBoot)
 	t.Run("job", measureJobs)
+	t.Run("metrics", measureMetrics)
+	t.Run("monitor", measureMonitor)
 	t.Run("copy", measureCopy)
 	t.Run("idle", measureIdle)
 }
@@ -153,6 +162,95 @@ func measureJobs(t *testing.T) {
 		with = append(with, worked(t, ours)/jobs)
 	}
 	compare(t, "processor time per empty job, boot shared out", without, with, mostPerJob)
+}
+
+// measureMetrics: what a worker spends on telling its runs, and the agent on
+// hearing of them and on being scraped once a second.
+func measureMetrics(t *testing.T) {
+	const jobs = 2000
+	a := newApp(t, onRedis)
+	a.env = slices.DeleteFunc(a.env, func(v string) bool { return strings.HasPrefix(v, "JOURNAL_FILE=") })
+	var without, with []time.Duration
+	for range 15 {
+		for _, metrics := range []bool{false, true} {
+			_, ours := entryCommand(t, a, "--quiet")
+			a.dispatch(t, "Short", facts("s"), fmt.Sprintf("--times=%d", jobs))
+			if !metrics {
+				without = append(without, worked(t, ours)/jobs)
+				continue
+			}
+			ours.Env = append(ours.Env, "QUEUEWORKER_METRICS=:1")
+			with = append(with, worked(t, ours)/jobs)
+		}
+	}
+	compare(t, "processor time per empty job, without and with metrics", without, with, mostPerRun)
+
+	var hearing [2]time.Duration
+	for i, metrics := range []bool{false, true} {
+		var w *worker
+		a.dispatch(t, "Short", facts("s"), "--times=5000")
+		if metrics {
+			s := a.startScraped(t, plan{work: []string{"--sleep=1", "--quiet"}})
+			stop := make(chan struct{})
+			defer close(stop)
+			go func() {
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Second):
+						s.scrape(t)
+					}
+				}
+			}()
+			w = s.worker
+		} else {
+			w = a.start(t, plan{work: []string{"--sleep=1", "--quiet"}})
+		}
+		eventually(t, patience, "an empty queue", func() bool { return strings.TrimSpace(a.redis(t, "LLEN", a.prefix+"queues:default")) == "0" })
+		hearing[i] = onCPU(t, w.pid) / 5000
+		if memory := resident(t, w.pid); memory > mostMemory {
+			t.Errorf("the agent holds %d bytes, at most %d are allowed", memory, mostMemory)
+		}
+		w.drain(t)
+		w.stop(t)
+	}
+	t.Logf("the agent's processor time per job: %s without and %s with metrics", hearing[0], hearing[1])
+	if more := hearing[1] - hearing[0]; undisturbed(with)-undisturbed(without)+more > mostPerRun {
+		t.Errorf("worker and agent spend %s more per job, at most %s are allowed", undisturbed(with)-undisturbed(without)+more, mostPerRun)
+	}
+}
+
+// measureMonitor: a pod's processes, over a minute of looks.
+func measureMonitor(t *testing.T) {
+	const looks = 60
+	a := newApp(t, onRedis)
+	program := must[string](t)(build("monitor", "../../cmd/monitor"))
+	config := monitor.Config{Namespace: "shop", Name: "payments", Runtime: "Laravel", Connection: "redis", IntervalSeconds: 1, StuckAfterSeconds: 270, MetricsAddress: "127.0.0.1:" + must[string](t)(takePort())}
+	cmd := exec.Command(program, "run", "--dir", openDir(t), "--service-account=", "--", "php8.2", "artisan", "queue:work", "redis")
+	cmd.Dir, cmd.Env = a.dir, append(a.env, monitor.ConfigEnv+"="+config.Encode())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() }()
+	var php proc.Process
+	eventually(t, patience, "a script", func() bool {
+		all := proc.Descendants(cmd.Process.Pid)
+		if len(all) > 0 {
+			php = all[0]
+		}
+		return len(all) > 0
+	})
+	time.Sleep(5 * time.Second) // its boot is over
+	before := onCPU(t, cmd.Process.Pid) + onCPU(t, php.PID)
+	time.Sleep(looks * time.Second)
+	perLook := (onCPU(t, cmd.Process.Pid) + onCPU(t, php.PID) - before) / looks
+	memory := resident(t, cmd.Process.Pid) + resident(t, php.PID)
+	t.Logf("the monitor: %s a look = %.4f %% of a core at 30 s (limit 1); resident %.1f MiB of program and PHP (limit %d)",
+		perLook, 100*perLook.Seconds()/30, float64(memory)/(1<<20), mostMonitorBytes>>20)
+	if perLook > mostPerLook || memory > mostMonitorBytes {
+		t.Errorf("a look takes %s (at most %s), memory %d (at most %d)", perLook, mostPerLook, memory, mostMonitorBytes)
+	}
 }
 
 func measureCopy(t *testing.T) {

@@ -110,11 +110,11 @@ func TestREADMERefusal(t *testing.T) {
 func TestColumns(t *testing.T) {
 	qw := decode(t, blockWith(t, "README.md", "example: clean").text)
 	chain := chainsource.FromQueueWorker(qw, chainsource.Options{})
-	row := []string{qw.Name, "3/3", chain.Summary(), fmt.Sprint(chain.GracePeriod()), qw.Spec.QueuesText()}
+	row := []string{qw.Name, "3/3", string(v1alpha1.StateBusy), "12", "3", "0", chain.Summary(), qw.Spec.QueuesText()}
 	for _, document := range written {
 		lines := strings.Split(blockWith(t, document, "columns").text, "\n")
 		header, shown := strings.Fields(lines[1]), strings.Fields(lines[2])
-		if strings.Join(header, " ") != "NAME READY CHAIN GRACE QUEUES AGE" {
+		if strings.Join(header, " ") != "NAME READY STATE DEPTH OLDEST FAILED CHAIN QUEUES AGE" {
 			t.Errorf("%s prints the columns %v", document, header)
 		}
 		if strings.Join(shown[:len(row)], " ") != strings.Join(row, " ") {

@@ -87,6 +87,9 @@ func TestManualHasEveryConditionAndReason(t *testing.T) {
 			expectRows(t, conditions, []string{value})
 		}
 	}
+	for _, state := range v1alpha1.States() {
+		expectRows(t, conditions, []string{string(state)})
+	}
 	expectRows(t, events, reasonsOfConditionsTold)
 	for _, reason := range v1alpha1.KillReasons() {
 		expectRows(t, events, []string{string(reason)})
@@ -105,6 +108,7 @@ var reasonsOfConditionsTold = []string{
 	v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonImageUnavailable, v1alpha1.ReasonAdmittedWithLess, v1alpha1.ReasonDrainOverdue,
 	v1alpha1.ReasonPreflightRefused, v1alpha1.ReasonPreflightWarned,
 	v1alpha1.ReasonFenceUnready, v1alpha1.ReasonFenceFailed, v1alpha1.ReasonFenceServing,
+	string(v1alpha1.StateStuck), string(v1alpha1.StateStopped), string(v1alpha1.StateUnknown), v1alpha1.ReasonMonitorSilent,
 }
 
 // constantsOf are the exported string constants of packages, by name.

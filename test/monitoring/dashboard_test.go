@@ -73,6 +73,25 @@ var unseen = map[string][]string{
 	"workqueue_depth":                        {"controller", "name", "priority"},
 	"leader_election_master_status":          {"name"},
 	"queueworker_fence_store_failures_total": {"statement", "namespace", "name"},
+
+	// Those of monitors and of the workers' agents need an application;
+	// TestTheAgentsSayWhatIsRead holds them to the programs.
+	"queueworker_queue_jobs":                          {"queue", "status", "namespace", "queueworker"},
+	"queueworker_queue_depth":                         {"queue", "namespace", "queueworker"},
+	"queueworker_queue_oldest_seconds":                {"queue", "namespace", "queueworker"},
+	"queueworker_queue_state":                         {"state", "namespace", "queueworker"},
+	"queueworker_failed_jobs_total":                   {"class", "error", "namespace", "queueworker"},
+	"queueworker_failed_jobs_stored":                  {"namespace", "queueworker"},
+	"queueworker_monitor_up":                          {"namespace", "queueworker"},
+	"queueworker_monitor_last_look_timestamp_seconds": {"namespace", "queueworker"},
+	"queueworker_monitor_script_restarts_total":       {"cause", "namespace", "queueworker"},
+	"queueworker_worker_heartbeat_age_seconds":        {"namespace", "queueworker"},
+	"queueworker_worker_job_seconds":                  {"class", "namespace", "queueworker"},
+	"queueworker_worker_jobs_total":                   {"class", "result", "namespace", "queueworker"},
+	"queueworker_worker_job_duration_seconds_bucket":  {"class", "le", "namespace", "queueworker"},
+	"queueworker_worker_redeliveries_total":           {"class", "namespace", "queueworker"},
+	"queueworker_worker_recycles_total":               {"cause", "namespace", "queueworker"},
+	"queueworker_worker_watchdog_kills_total":         {"namespace", "queueworker"},
 }
 
 // Every query of the dashboard runs, and shows something, on what the programs
@@ -193,6 +212,10 @@ func TestAlertsNameValuesThatExist(t *testing.T) {
 		"state":      {"wanted", "ready", fence.Unknown.String(), fence.NeedsReview.String()},
 		"reason":     {v1alpha1.ReasonPreflightRefused, v1alpha1.ReasonChainBroken},
 		"controller": {"queueworker"},
+		"status":     {"expired"},
+	}
+	for _, state := range v1alpha1.States() {
+		values["state"] = append(values["state"], string(state))
 	}
 	for _, reason := range v1alpha1.KillReasons() {
 		values["reason"] = append(values["reason"], string(reason))

@@ -73,6 +73,7 @@ func (m *manager) live() {
 	}})
 	m.metrics.SetFindings("shop", "pay", []timeoutchain.Finding{{Rule: "thin-margin", Severity: timeoutchain.Warning}})
 	m.metrics.SetPreflight("shop", "pay", metav1.ConditionFalse)
+	m.metrics.SetMonitor("shop", "pay", string(v1alpha1.StateBusy))
 	m.metrics.SetFence("shop", "pay", metav1.ConditionTrue)
 	for _, reason := range v1alpha1.KillReasons() {
 		m.metrics.Killed("shop", "pay", reason)

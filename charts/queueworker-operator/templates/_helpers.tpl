@@ -99,7 +99,14 @@ logging:
   verbs: [get, list, watch]
 - apiGroups: [queueworker.dev]
   resources: [queueworkers/status]
-  verbs: [patch]
+  verbs: [get, patch]
+# Monitors get both on the status of their own QueueWorker, and nobody may give what they have not.
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [get, list, watch, create, patch, delete]
 # Owners of Deployments and budgets, where the API server wants to see that they may be held up.
 - apiGroups: [queueworker.dev]
   resources: [queueworkers/finalizers]
@@ -120,6 +127,15 @@ logging:
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- end }}
+
+{{- define "operator.workerNamespaces" -}}
+namespaceSelector:
+  {{- if .Values.watchNamespaces }}
+  matchNames: {{- toYaml .Values.watchNamespaces | nindent 4 }}
+  {{- else }}
+  any: true
+  {{- end }}
 {{- end }}
 
 {{- define "operator.bindTo" -}}

@@ -81,9 +81,9 @@ func (b *Builder) Pause(ctx context.Context) (Image, error) {
 	return b.Programs(ctx, "pause", "./hack/node/image/pause")
 }
 
-// Operator is the operator's image: the manager, and the agent and the fence that it brings into workers' pods.
+// Operator is the operator's image: the manager, and the agent, the fence and the monitor that it brings into other pods.
 func (b *Builder) Operator(ctx context.Context) (Image, error) {
-	return b.Programs(ctx, "operator", "./cmd/manager", "./cmd/agent", "./cmd/fence")
+	return b.Programs(ctx, "operator", "./cmd/manager", "./cmd/agent", "./cmd/fence", "./cmd/monitor")
 }
 
 // All are the images of the operator and of the tests.

@@ -15,9 +15,9 @@ import (
 // worker may run as another user than the one who copied.
 const executable = 0o555
 
-// Copy writes the program to its place in dir. A reader sees no program or a
-// whole one, also when the copy is repeated.
-func Copy(dir workdir.Dir) error {
+// Copy writes the program to a path. A reader sees no program or a whole one,
+// also when the copy is repeated.
+func Copy(path string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the running program: %w", err)
@@ -26,8 +26,8 @@ func Copy(dir workdir.Dir) error {
 	if err != nil {
 		return fmt.Errorf("read the running program: %w", err)
 	}
-	if err := workdir.WriteFile(dir.Agent(), program, executable); err != nil {
-		return fmt.Errorf("write the program to %s: %w", dir.Agent(), err)
+	if err := workdir.WriteFile(path, program, executable); err != nil {
+		return fmt.Errorf("write the program to %s: %w", path, err)
 	}
 	return nil
 }

@@ -125,6 +125,7 @@ func (s *supervisor) commandEnded(alive, dead []workerstate.State) {
 	}
 	if v.Recycle {
 		s.logf("the worker ended with code %d after %s and is started again", verdict.ExitCode(end.Status), end.Lived.Round(time.Millisecond))
+		s.tally.Recycled(recycleCause(end.Last))
 		s.forget(append(dead, alive...))
 		err := s.start()
 		if err == nil {

@@ -40,6 +40,7 @@ type Config struct {
 	Master  bool // the command starts and stops workers of its own, as Horizon does
 
 	BeforeStop     []string // run before the worker is asked to stop; empty = nothing
+	Metrics        string   // the address to serve metrics at; empty = none
 	TerminationLog string   // where the kubelet looks for the message
 	Log            io.Writer
 

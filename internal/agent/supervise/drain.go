@@ -153,6 +153,7 @@ func (s *supervisor) watch(alive []workerstate.State) {
 		if !s.scolded[state.PID] {
 			s.logf("worker %d is in phase %s since %s, which is past its limit: killed %s",
 				state.PID, state.Phase, state.Age(clock).Round(time.Millisecond), describe(state.Job))
+			s.countKill(state, inJob, clock)
 		}
 		s.scolded[state.PID] = true
 		// A master's worker is replaced by it, and the container lives on.

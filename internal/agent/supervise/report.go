@@ -50,6 +50,9 @@ func (s *supervisor) conclude(v verdict.Verdict, last *workerstate.State) {
 		}
 	}
 	s.write(message)
+	if s.stopping() {
+		s.tally.Drained(string(message.Outcome))
+	}
 	s.logf("ended: %s", message.Encode())
 	s.final, s.exit, s.ended = message, v.Exit, true
 	asked := len(s.stop.waiting) > 0

@@ -15,6 +15,7 @@ import (
 	"github.com/queueworker/operator/internal/agent/hook"
 	"github.com/queueworker/operator/internal/agent/probe"
 	"github.com/queueworker/operator/internal/agent/proc"
+	"github.com/queueworker/operator/internal/agent/tally"
 	"github.com/queueworker/operator/internal/agent/termination"
 	"github.com/queueworker/operator/internal/agent/verdict"
 	"github.com/queueworker/operator/internal/agent/workerstate"
@@ -26,6 +27,9 @@ type supervisor struct {
 	signals  chan os.Signal
 	children chan os.Signal
 	requests chan hook.Request
+	scrapes  chan chan<- []byte
+	tally    tally.Tally
+	rings    map[int]*tally.Ring // by process
 
 	command   command
 	floor     verdict.Floor
@@ -62,6 +66,8 @@ func Run(config Config) int {
 		signals:  make(chan os.Signal, 16),
 		children: make(chan os.Signal, 1),
 		requests: make(chan hook.Request),
+		scrapes:  make(chan chan<- []byte),
+		rings:    map[int]*tally.Ring{},
 		scolded:  map[int]bool{},
 	}
 	s.subscribe()
@@ -89,6 +95,7 @@ func (s *supervisor) prepare() (func(), error) {
 	if err := s.Dir.Prepare(); err != nil {
 		return nil, err
 	}
+	s.serveMetrics()
 	return hook.Listen(s.Dir.Socket(), s.requests)
 }
 
@@ -115,6 +122,8 @@ func (s *supervisor) wait() {
 		}
 	case request := <-s.requests:
 		s.asked(request)
+	case answer := <-s.scrapes:
+		answer <- s.metrics()
 	}
 }
 
@@ -172,6 +181,7 @@ func (s *supervisor) step() {
 	s.closeGate()
 	// After the gate: see package drain.
 	alive, dead := s.workers()
+	s.count(alive, dead)
 	if s.command.gone && !(s.stopping() && s.stillStopping(alive)) {
 		s.commandEnded(alive, dead)
 		return
@@ -217,6 +227,7 @@ func (s *supervisor) forget(dead []workerstate.State) {
 			s.logf("worker %d ended in its job %s", state.PID, describe(state.Job))
 		}
 		_ = os.Remove(workerstate.Path(s.Dir.Run(), state.PID))
+		s.forgetRuns(state.PID)
 	}
 }
 

@@ -4,10 +4,12 @@
 // share, and is the one place that writes or clears them.
 //
 //	agent            the program, copied by an init container
+//	monitor          the same in a monitor's pod
 //	php/             the PHP files of the entry
 //	run/             what belongs to one run of the container:
 //	    agent.sock   where `run` answers the hook and the probe
 //	    gate         exists while no job may be taken; holds the drain's id
+//	    w.PID.runs    the last runs of one worker's jobs, where metrics are served
 //	    w.PID.state   one worker process's state, touched on each of its loops
 package workdir
 
@@ -29,6 +31,9 @@ type Dir string
 
 // Agent is the program itself.
 func (d Dir) Agent() string { return filepath.Join(string(d), "agent") }
+
+// Monitor is the program in a monitor's pod.
+func (d Dir) Monitor() string { return filepath.Join(string(d), "monitor") }
 
 // PHP is the directory of the entry's PHP files.
 func (d Dir) PHP() string { return filepath.Join(string(d), "php") }

@@ -25,6 +25,9 @@ final class Worker
     /** The job object this worker took from its queue, null between jobs. */
     private $job;
 
+    /** What the runs of jobs are told to, null where nobody asks. */
+    private $runs;
+
     private $masked = false;
 
     private static $complained = false;
@@ -53,6 +56,9 @@ final class Worker
         $pid = getmypid();
         $this->stateFile = $dir.'/w.'.$pid.'.state';
         $this->gateFile = $dir.'/gate';
+        if ((string) getenv('QUEUEWORKER_METRICS') !== '') {
+            $this->runs = new Runs($dir.'/w.'.$pid.'.runs');
+        }
         $this->state = [
             'v' => self::STATE_VERSION,
             'pid' => $pid,
@@ -80,10 +86,10 @@ final class Worker
             $this->jobStarts($event->job);
         });
         $on('JobProcessed', function ($event) {
-            $this->jobEnds($event->job);
+            $this->jobEnds($event->job, 'processed');
         });
         $on('JobExceptionOccurred', function ($event) {
-            $this->jobEnds($event->job);
+            $this->jobEnds($event->job, 'exception');
         });
         $on('WorkerStopping', function ($event) {
             $this->stopping($event);
@@ -139,11 +145,14 @@ final class Worker
         });
     }
 
-    private function jobEnds($job): void
+    private function jobEnds($job, string $result): void
     {
         if ($job !== $this->job) {
             return;
         }
+        $this->tell(function () use ($job, $result) {
+            return $job->hasFailed() ? 'failed' : ($job->isReleased() ? 'released' : $result);
+        });
         $this->job = null;
         $this->unmask();
         // Not "loop" yet: the job is released, and the application's own
@@ -164,10 +173,22 @@ final class Worker
             }
             if ($this->job !== null) { // its own time limit is ending it
                 $facts['job'] = $this->state['job'] ?? null;
+                $this->tell(function () {
+                    return 'timeout';
+                });
             }
             $this->enter('stopping', $facts);
         });
         $this->unmask();
+    }
+
+    private function tell(callable $result): void
+    {
+        if ($this->runs !== null) {
+            self::guard(function () use ($result) {
+                $this->runs->add($result(), $this->state['job'] ?? [], $this->state['clock'] ?? 0);
+            });
+        }
     }
 
     private function describe($job): array
@@ -277,6 +298,46 @@ final class Worker
                 self::$complained = true;
                 @fwrite(STDERR, 'queueworker: '.$e->getMessage().' ('.basename($e->getFile()).':'.$e->getLine()."); further errors are not shown\n");
             }
+        }
+    }
+}
+
+/**
+ * The runs of this worker's jobs, in a file that never grows: see the agent's
+ * package tally. Nobody is waited for.
+ */
+final class Runs
+{
+    private const SLOT = 256;
+
+    private const TAIL = 16;
+
+    private const SLOTS = 2048;
+
+    private $path;
+
+    private $handle;
+
+    private $sequence = 0;
+
+    public function __construct(string $path)
+    {
+        $this->path = $path;
+    }
+
+    public function add(string $result, array $job, int $began): void
+    {
+        $this->handle = $this->handle ?: @fopen($this->path, 'we');
+        if (!$this->handle) {
+            return;
+        }
+        $n = ++$this->sequence;
+        $micros = $began > 0 ? intdiv(hrtime(true) - $began, 1000) : 0;
+        $head = "$n $result ".($job['attempt'] ?? 0)." $micros ".($job['class'] ?? '');
+        $length = self::SLOT - self::TAIL;
+        $slot = str_pad(substr($head, 0, $length), $length).str_pad((string) $n, self::TAIL - 1)."\n";
+        if (fseek($this->handle, (($n - 1) % self::SLOTS) * self::SLOT) === 0) {
+            @fwrite($this->handle, $slot);
         }
     }
 }

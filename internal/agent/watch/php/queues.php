@@ -1,0 +1,253 @@
+<?php
+// SPDX-License-Identifier: Apache-2.0
+
+namespace QueueWorker\Monitor;
+
+/** The numbers of a queue, as each driver tells them. What it cannot tell is null. */
+abstract class Queues
+{
+    protected const NOTHING = [
+        'ready' => null, 'delayed' => null, 'due' => null, 'reserved' => null, 'expired' => null,
+        'oldest' => null, 'head' => '', 'held' => '',
+    ];
+
+    protected $app;
+
+    protected $connection;
+
+    protected $config;
+
+    final public function __construct($app, string $connection, array $config)
+    {
+        $this->app = $app;
+        $this->connection = $connection;
+        $this->config = $config;
+    }
+
+    public static function of($app, string $connection, array $config): self
+    {
+        $drivers = ['redis' => Redis::class, 'database' => Database::class, 'sqs' => Sqs::class, 'beanstalkd' => Beanstalkd::class];
+        $class = $drivers[$config['driver']] ?? Sized::class;
+
+        return new $class($app, $connection, $config);
+    }
+
+    abstract public function numbers(string $name): array;
+
+    /** The next question makes a connection of its own. */
+    public function forget(): void
+    {
+    }
+
+    /** How the driver itself calls the queue. */
+    public function address(string $name): string
+    {
+        try {
+            $queue = $this->queue();
+
+            return method_exists($queue, 'getQueue') ? (string) $queue->getQueue($name) : $name;
+        } catch (\Throwable $e) {
+            return $name;
+        }
+    }
+
+    protected function queue()
+    {
+        return $this->app['queue']->connection($this->connection);
+    }
+}
+
+final class Redis extends Queues
+{
+    /** All numbers at one moment. A key of a wrong kind loses its own number only; the payload stays in the server. */
+    private const LOOK = <<<'LUA'
+local function number(...)
+    local reply = redis.pcall(...)
+    return type(reply) == 'number' and reply or -1
+end
+local function list(...)
+    local reply = redis.pcall(...)
+    return type(reply) == 'table' and not reply.err and reply or {}
+end
+local head = redis.pcall('lindex', KEYS[1], 0)
+local mark, since = '', ''
+if type(head) == 'string' then
+    mark = redis.sha1hex(head)
+    local ok, job = pcall(cjson.decode, head)
+    if ok and type(job) == 'table' then
+        local pushed = tonumber(job['pushedAt'])
+        local created, delay = tonumber(job['createdAt']), tonumber(job['delay'])
+        if pushed then since = tostring(math.floor(pushed))
+        elseif created then since = tostring(math.floor(created + (delay or 0))) end
+    end
+end
+local held = table.concat(list('zrange', KEYS[3], 0, 0, 'withscores'), ' ') .. ' ' .. table.concat(list('zrange', KEYS[3], -1, -1, 'withscores'), ' ')
+local reserved = number('zcard', KEYS[3])
+return {
+    number('llen', KEYS[1]), number('zcard', KEYS[2]), number('zcount', KEYS[2], '-inf', ARGV[1]),
+    reserved, number('zcount', KEYS[3], '-inf', ARGV[1]), mark, reserved > 0 and redis.sha1hex(reserved .. ' ' .. held) or '', since
+}
+LUA;
+
+    public function numbers(string $name): array
+    {
+        $now = time();
+        $key = $this->key($name);
+        $reply = $this->app['redis']->connection($this->server())->eval(self::LOOK, 3, $key, $key.':delayed', $key.':reserved', $now);
+        if (!is_array($reply) || count($reply) !== 8) {
+            throw new \RuntimeException('the server has not answered');
+        }
+        [$ready, $delayed, $due, $reserved, $expired, $head, $held, $since] = $reply;
+        $number = static function ($n) {
+            return $n < 0 ? null : (int) $n;
+        };
+
+        return [
+            'ready' => $number($ready), 'due' => $number($due), 'expired' => $number($expired),
+            'delayed' => $delayed < 0 || $due < 0 ? null : $delayed - $due,
+            'reserved' => $reserved < 0 || $expired < 0 ? null : $reserved - $expired,
+            'oldest' => $since === '' ? null : max(0, $now - (int) $since),
+            'head' => substr((string) $head, 0, 16), 'held' => substr((string) $held, 0, 16),
+        ];
+    }
+
+    public function forget(): void
+    {
+        if (method_exists($this->app['redis'], 'purge')) {
+            $this->app['redis']->purge($this->server());
+        }
+    }
+
+    private function server(): string
+    {
+        return (string) ($this->config['connection'] ?? '') ?: 'default';
+    }
+
+    /** From 13.5 on a cluster's key has a hash tag that getQueue does not tell. */
+    private function key(string $name): string
+    {
+        $key = function () use ($name) {
+            return method_exists($this, 'getQueueRedisKey') ? $this->getQueueRedisKey($name) : $this->getQueue($name);
+        };
+        $queue = $this->queue();
+
+        return (string) $key->bindTo($queue, get_class($queue))();
+    }
+}
+
+final class Database extends Queues
+{
+    public function numbers(string $name): array
+    {
+        $now = time();
+        $expiry = $now - (int) ($this->config['retry_after'] ?? 60);
+        $row = (array) $this->jobs($name)->selectRaw(
+            'sum(case when reserved_at is null and available_at <= ? then 1 else 0 end) as n_ready,'
+            .' sum(case when reserved_at is null and available_at > ? then 1 else 0 end) as n_delayed,'
+            .' sum(case when reserved_at > ? then 1 else 0 end) as n_reserved,'
+            .' sum(case when reserved_at <= ? then 1 else 0 end) as n_expired,'
+            .' min(case when reserved_at is null and available_at <= ? then available_at end) as first_time,'
+            .' sum(case when reserved_at is not null then id else 0 end) as held_ids, sum(reserved_at) as held_times',
+            [$now, $now, $expiry, $expiry, $now]
+        )->first();
+        $ready = (int) $row['n_ready'];
+        // By time and not by id: a delayed job with a smaller id that comes due is no sign of work.
+        $head = $ready === 0 ? null : $this->jobs($name)->whereNull('reserved_at')->where('available_at', '<=', $now)
+            ->orderBy('available_at')->orderBy('id')->limit(1)->value('id');
+
+        return [
+            'ready' => $ready, 'delayed' => (int) $row['n_delayed'],
+            'reserved' => (int) $row['n_reserved'], 'expired' => (int) $row['n_expired'],
+            'oldest' => $row['first_time'] === null ? null : max(0, $now - (int) $row['first_time']),
+            'head' => (string) $head,
+            'held' => $row['held_times'] === null ? '' : $row['held_ids'].'/'.$row['held_times'],
+        ] + self::NOTHING;
+    }
+
+    public function forget(): void
+    {
+        $this->app['db']->purge($this->config['connection'] ?? null);
+    }
+
+    private function jobs(string $name)
+    {
+        return Server::database($this->app, $this->config['connection'] ?? null)
+            ->table((string) ($this->config['table'] ?? 'jobs'))->useWritePdo()->where('queue', $name);
+    }
+}
+
+final class Sqs extends Queues
+{
+    public function numbers(string $name): array
+    {
+        $queue = $this->queue();
+        $answer = $queue->getSqs()->getQueueAttributes([
+            'QueueUrl' => $queue->getQueue($name),
+            'AttributeNames' => ['ApproximateNumberOfMessages', 'ApproximateNumberOfMessagesNotVisible', 'ApproximateNumberOfMessagesDelayed'],
+        ])['Attributes'];
+        $number = static function (string $name) use ($answer) {
+            return isset($answer[$name]) ? (int) $answer[$name] : null;
+        };
+
+        return [
+            'ready' => $number('ApproximateNumberOfMessages'),
+            'delayed' => $number('ApproximateNumberOfMessagesDelayed'),
+            'reserved' => $number('ApproximateNumberOfMessagesNotVisible'),
+        ] + self::NOTHING;
+    }
+}
+
+final class Beanstalkd extends Queues
+{
+    public function numbers(string $name): array
+    {
+        $queue = $this->queue();
+        $tube = class_exists('Pheanstalk\\Values\\TubeName') ? new \Pheanstalk\Values\TubeName($queue->getQueue($name)) : $queue->getQueue($name);
+        try {
+            $stats = $queue->getPheanstalk()->statsTube($tube);
+        } catch (\Throwable $e) {
+            if (stripos($e->getMessage(), 'NOT_FOUND') === false && stripos(get_class($e), 'TubeNotFound') === false) {
+                throw $e;
+            }
+
+            return ['ready' => 0, 'delayed' => 0, 'reserved' => 0] + self::NOTHING; // a tube exists as long as it has jobs, or somebody looks at it
+        }
+        $number = static function (string $old, string $new) use ($stats) {
+            $value = $stats->$new ?? $stats[$old] ?? null; // Pheanstalk 5, or an older one
+
+            return is_numeric($value) ? (int) $value : null;
+        };
+        $deleted = $number('cmd-delete', 'cmdDelete');
+
+        return [
+            'ready' => $number('current-jobs-ready', 'currentJobsReady'),
+            'delayed' => $number('current-jobs-delayed', 'currentJobsDelayed'),
+            'reserved' => $number('current-jobs-reserved', 'currentJobsReserved'),
+            'held' => $deleted === null ? '' : 'deleted '.$deleted,
+        ] + self::NOTHING;
+    }
+}
+
+/** A driver of which only the size is known. */
+final class Sized extends Queues
+{
+    public function numbers(string $name): array
+    {
+        return ['ready' => (int) $this->queue()->size($name)] + self::NOTHING;
+    }
+}
+
+/** Connections that do not wait for ever. */
+final class Server
+{
+    private const PATIENCE = 5; // seconds
+
+    public static function database($app, ?string $name)
+    {
+        $name = $name ?: $app['config']->get('database.default');
+        $options = "database.connections.$name.options";
+        $app['config']->set($options, (array) $app['config']->get($options) + [\PDO::ATTR_TIMEOUT => self::PATIENCE]);
+
+        return $app['db']->connection($name);
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/queueworker/operator/internal/workload"
+)
+
+// Watch is what was observed of a monitor's objects; each has the name of ours,
+// whoever made it. Nil = none.
+type Watch struct {
+	Deployment     *appsv1.Deployment
+	ServiceAccount *corev1.ServiceAccount
+	Role           *rbacv1.Role
+	RoleBinding    *rbacv1.RoleBinding
+	// PullSecrets are those of the workers' own account. They are read only where
+	// a template is to be rendered.
+	PullSecrets []corev1.LocalObjectReference
+}
+
+// Object is an object of the API.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// MonitorPart is one object of a monitor.
+type MonitorPart struct {
+	Kind string
+	// Wanted is an apply configuration; nil = Live is to be removed.
+	Wanted any
+	// Live is the object as it is; nil = there is none.
+	Live Object
+}
+
+// MonitorPlan is what a monitor's objects should be.
+type MonitorPlan struct {
+	// Parts are to be written in this order; what is not named is not touched.
+	Parts []MonitorPart
+	// Problem is why there cannot be a monitor, one sentence; empty = there can.
+	Problem string
+}
+
+// PlanMonitor decides what a monitor's objects should be. It never holds up the
+// workers: what is wrong is only told. Its template, like theirs, is rendered
+// anew only where the user's input changed.
+func PlanMonitor(o *Observed, render workload.Renderer) (MonitorPlan, error) {
+	var plan MonitorPlan
+	monitored := o.QueueWorker.Spec.Monitored()
+	if monitored && o.Broken() {
+		return plan, nil
+	}
+	parts, err := o.monitorParts(render, monitored)
+	if err != nil {
+		return plan, err
+	}
+	for _, part := range parts {
+		if part.Live == nil {
+			if part.Wanted != nil {
+				plan.Parts = append(plan.Parts, part)
+			}
+			continue
+		}
+		switch workload.OwnershipOf(o.QueueWorker, part.Live) {
+		case workload.Foreign:
+			if part.Wanted != nil {
+				return MonitorPlan{Problem: fmt.Sprintf("%s %s was not made by this operator for it and is left alone; rename the QueueWorker or remove that %s.",
+					part.Kind, part.Live.GetName(), part.Kind)}, nil
+			}
+		case workload.Leftover: // the garbage collector removes it
+		case workload.Ours, workload.Orphaned:
+			if part.Live.GetDeletionTimestamp() == nil {
+				plan.Parts = append(plan.Parts, part)
+			}
+		}
+	}
+	return plan, nil
+}
+
+// monitorParts are the objects in the order in which they are made: who may
+// before who does.
+func (o *Observed) monitorParts(render workload.Renderer, monitored bool) ([]MonitorPart, error) {
+	parts := []MonitorPart{
+		part("ServiceAccount", o.Watch.ServiceAccount),
+		part("Role", o.Watch.Role),
+		part("RoleBinding", o.Watch.RoleBinding),
+		part("Deployment", o.Watch.Deployment),
+	}
+	if !monitored {
+		slices.Reverse(parts)
+		return parts, nil
+	}
+	if account := workload.MonitorServiceAccount(o.QueueWorker); account != nil {
+		parts[0].Wanted = account
+	}
+	parts[1].Wanted = workload.MonitorRole(o.QueueWorker)
+	parts[2].Wanted = workload.MonitorRoleBinding(o.QueueWorker)
+	template, err := o.monitorTemplate(render)
+	parts[3].Wanted = workload.MonitorDeployment(o.QueueWorker, template)
+	return parts, err
+}
+
+// part keeps a nil pointer from becoming an object.
+func part[T any, P interface {
+	*T
+	Object
+}](kind string, live P) MonitorPart {
+	if live == nil {
+		return MonitorPart{Kind: kind}
+	}
+	return MonitorPart{Kind: kind, Live: live}
+}
+
+// monitorTemplate is the applied template, or another where the input is.
+func (o *Observed) monitorTemplate(render workload.Renderer) (workload.Template, error) {
+	if !o.RendersMonitor() {
+		return workload.Recall(o.Watch.Deployment)
+	}
+	return workload.RenderMonitor(o.QueueWorker, render, o.Watch.PullSecrets)
+}
+
+// RendersMonitor says that the monitor's template is to be rendered.
+func (o *Observed) RendersMonitor() bool {
+	if o.Watch.Deployment == nil {
+		return true
+	}
+	applied, err := workload.Recall(o.Watch.Deployment)
+	if err != nil {
+		return true
+	}
+	hash, err := workload.MonitorHash(o.QueueWorker)
+	return err != nil || hash != applied.InputHash
+}
+
+const (
+	// monitorHeartbeat is the longest time between two writes of a monitor whose
+	// numbers stay.
+	monitorHeartbeat = 5 * time.Minute
+	// monitorAway is how long a monitor's pod may be away, as when its node is
+	// drained.
+	monitorAway = 2 * time.Minute
+)
+
+// SilentAt is when a monitor that says nothing more counts as silent: two
+// heartbeats after its last word, sooner where its pod is away, and two
+// heartbeats after it was made where it has said nothing yet. Zero = there is no
+// monitor.
+func (o *Observed) SilentAt() time.Time {
+	qw, deployment := o.QueueWorker, o.Watch.Deployment
+	interval := time.Duration(qw.Spec.EffectiveInterval()) * time.Second
+	patience := 2*max(monitorHeartbeat, interval) + interval
+	var last time.Time
+	if state := qw.Status.QueueState; state != nil && state.ObservedTime != nil {
+		last = state.ObservedTime.Time
+	}
+	if last.IsZero() {
+		if deployment == nil {
+			return time.Time{}
+		}
+		return deployment.CreationTimestamp.Add(patience)
+	}
+	at := last.Add(patience)
+	if deployment == nil {
+		return at
+	}
+	for i := range deployment.Status.Conditions {
+		c := &deployment.Status.Conditions[i]
+		if c.Type != appsv1.DeploymentAvailable || c.Status != corev1.ConditionFalse || last.After(c.LastTransitionTime.Time) {
+			continue
+		}
+		if away := c.LastTransitionTime.Add(max(monitorAway, 3*interval)); away.Before(at) {
+			at = away
+		}
+	}
+	return at
+}

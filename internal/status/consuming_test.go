@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/queueworker/operator/api/v1alpha1"
+	"github.com/queueworker/operator/internal/rollout"
+)
+
+var monitorMade = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// spoken is a status that the monitor wrote after so long.
+func spoken(after time.Duration) *v1alpha1.QueueState {
+	return &v1alpha1.QueueState{State: v1alpha1.StateBusy, Depth: ptr.To[int64](12), ObservedTime: ptr.To(metav1.NewTime(monitorMade.Add(after)))}
+}
+
+func said(reason, message string) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionConsuming, Status: metav1.ConditionUnknown, Reason: reason, Message: message}}
+}
+
+func TestConsuming(t *testing.T) {
+	for name, c := range map[string]struct {
+		monitor v1alpha1.Monitor
+		runtime v1alpha1.Runtime
+		state   *v1alpha1.QueueState
+		before  []metav1.Condition
+		problem string
+		after   time.Duration // now, since the monitor was made
+		reason  string        // empty = the monitor's own word stands
+		text    string
+	}{
+		"new":                    {after: time.Minute, reason: "MonitorStarting"},
+		"new for too long":       {after: time.Hour, reason: "MonitorSilent", text: "nothing since it was made"},
+		"it speaks":              {state: spoken(time.Hour), after: time.Hour + 10*time.Minute},
+		"it fell silent":         {state: spoken(time.Hour), after: time.Hour + 11*time.Minute, reason: "MonitorSilent", text: "nothing since 2026-01-01T01:00:00Z; then the queue was Busy with depth 12"},
+		"its numbers are gone":   {before: said("MonitorSilent", "as it was"), after: 2 * time.Minute, reason: "MonitorSilent", text: "as it was"},
+		"it never came":          {problem: "no quota.", after: time.Minute, reason: "MonitorSilent", text: "There is no monitor: no quota."},
+		"the quota came":         {before: said("MonitorSilent", "There is no monitor: no quota."), after: time.Minute, reason: "MonitorStarting"},
+		"a problem, it speaks":   {problem: "no quota.", state: spoken(time.Hour), after: time.Hour},
+		"off":                    {monitor: v1alpha1.Monitor{Enabled: ptr.To(false)}, state: spoken(time.Hour), after: time.Hour, reason: "Unwatched", text: "turned off"},
+		"nothing to ask":         {runtime: v1alpha1.RuntimeGeneric, after: time.Hour, reason: "Unwatched", text: "Generic"},
+		"a state without a time": {state: &v1alpha1.QueueState{}, after: time.Minute, reason: "MonitorSilent"},
+	} {
+		qw := &v1alpha1.QueueWorker{Spec: v1alpha1.QueueWorkerSpec{Monitor: c.monitor, Runtime: c.runtime}}
+		qw.Status.QueueState, qw.Status.Conditions = c.state, c.before
+		o := &rollout.Observed{QueueWorker: qw, Now: monitorMade.Add(c.after)}
+		o.Watch.Deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(monitorMade)}}
+		got := consumingCondition(o, &rollout.Plan{Monitor: rollout.MonitorPlan{Problem: c.problem}})
+		switch {
+		case got == nil && c.reason == "":
+		case got == nil || got.Reason != c.reason || got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, c.text):
+			t.Errorf("%s: %+v, want %s with %q", name, got, c.reason, c.text)
+		}
+	}
+}
+
+// What the monitor wrote is never part of what the operator applies: it would
+// own it from then on.
+func TestTheMonitorsPartIsItsOwn(t *testing.T) {
+	qw := &v1alpha1.QueueWorker{}
+	qw.Status.QueueState = spoken(time.Hour)
+	qw.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConsuming, Status: metav1.ConditionTrue, Reason: "Busy"}}
+	o := &rollout.Observed{QueueWorker: qw, Now: monitorMade.Add(time.Hour)}
+	for name, next := range map[string]v1alpha1.QueueWorkerStatus{"Of": Of(o, &rollout.Plan{}), "OfDeleted": OfDeleted(o)} {
+		if next.QueueState != nil || meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionConsuming) != nil {
+			t.Errorf("%s: %+v", name, next)
+		}
+		if Forgotten(qw, &next) {
+			t.Errorf("%s: the numbers of a monitor that speaks are removed", name)
+		}
+	}
+	o.Now = monitorMade.Add(2 * time.Hour)
+	if next := Of(o, &rollout.Plan{}); !Forgotten(qw, &next) {
+		t.Error("the numbers of a silent monitor stay")
+	}
+}

@@ -138,6 +138,8 @@ func (s *shop) queueWorker(name string, replicas int32, l limits) *v1alpha1.Queu
 			Worker: v1alpha1.Worker{SleepSeconds: ptr.To[int32](1)},
 			// Some of the applications here are broken on purpose, and drains are what is tried.
 			Preflight: v1alpha1.Preflight{Policy: v1alpha1.PreflightWarn},
+			// A second pod for each worker would be for nothing.
+			Monitor: v1alpha1.Monitor{Enabled: ptr.To(false)},
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				EnableServiceLinks: ptr.To(false),
 				Containers: []corev1.Container{{

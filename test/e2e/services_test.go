@@ -63,19 +63,29 @@ func startServices(ctx context.Context) error {
 		}
 	}
 	for _, s := range servers {
-		err := await(ctx, patience, "server "+s.name+" works", func() error {
-			if _, err := kubectl(ctx, "", "rollout", "status", "daemonset/"+s.name, "--timeout=60s"); err != nil || s.ready == nil {
-				return err
-			}
-			_, err := execIn(ctx, s.name, s.ready...)
-			return err
-		})
-		if err != nil {
+		if err := s.works(ctx); err != nil {
 			return err
 		}
 	}
 	_, err := mariaSQL(ctx, "CREATE USER shop@'%'; GRANT ALL ON *.* TO shop@'%'")
 	return err
+}
+
+// works waits until it does.
+func (s server) works(ctx context.Context) error {
+	return await(ctx, patience, "server "+s.name+" works", func() error {
+		if _, err := kubectl(ctx, "", "rollout", "status", "daemonset/"+s.name, "--timeout=60s"); err != nil || s.ready == nil {
+			return err
+		}
+		_, err := execIn(ctx, s.name, s.ready...)
+		return err
+	})
+}
+
+// at is a server of the same kind elsewhere.
+func (s server) at(name, address string) server {
+	s.name, s.address = name, address
+	return s
 }
 
 func (s server) objects() []any {

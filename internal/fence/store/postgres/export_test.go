@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+// What the tests look at from outside.
+var (
+	Decode = decode
+	Encode = encode
+)

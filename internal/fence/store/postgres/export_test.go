@@ -4,6 +4,7 @@ package postgres
 
 // What the tests look at from outside.
 var (
+	Direct = direct
 	Decode = decode
 	Encode = encode
 )

@@ -6,6 +6,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +38,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.DSN)
 	if err != nil {
 		return nil, fmt.Errorf("the PostgreSQL connection string: %w", err)
+	}
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return direct(c), nil
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -52,6 +52,7 @@ func TestNoTunnel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer func() { _ = response.Body.Close() }()
 			if response.StatusCode != c.want {
 				t.Errorf("status %d, want %d", response.StatusCode, c.want)
 			}

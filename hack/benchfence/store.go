@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,13 +31,13 @@ var (
 
 func zeros(bytes int) string { return fmt.Sprintf(`'\x%0*d'`, 2*bytes, 0) }
 
-// pairs claims fresh keys and completes them.
-func pairs(ctx context.Context, store fence.Store, connections, seconds int) (float64, error) {
+// pairs claims fresh keys and completes them, and returns how many in a second.
+func pairs(ctx context.Context, store fence.Store, connections int, length time.Duration) (float64, error) {
 	var done atomic.Int64
 	var wg sync.WaitGroup
 	failed := make(chan error, connections)
 	start := time.Now()
-	end := start.Add(time.Duration(seconds) * time.Second)
+	end := start.Add(length)
 	for range connections {
 		wg.Go(func() {
 			for time.Now().Before(end) {
@@ -56,9 +58,14 @@ func pairs(ctx context.Context, store fence.Store, connections, seconds int) (fl
 	}
 }
 
+// freshKey is the generators' key, so that rows and index entries are as wide.
+func freshKey() string {
+	return strconv.FormatInt(1+rand.Int64N(1_000_000_000_000_000), 10) //nolint:gosec // no secret
+}
+
 func pair(ctx context.Context, store fence.Store) error {
 	claim := fence.Statement{
-		Op: fence.OpClaim, Key: fence.Key{Scope: scope, ID: fence.NewToken().String()}, New: fence.NewToken(),
+		Op: fence.OpClaim, Key: fence.Key{Scope: scope, ID: freshKey()}, New: fence.NewToken(),
 		Owner: "pod", Lease: 20 * time.Second, Quiet: 361 * time.Second,
 	}
 	row, err := store.Claim(ctx, claim)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -184,12 +185,21 @@ func (r Row) Quiet() bool { return r.QuietUntil.Before(r.ReadAt) }
 
 // SentKey is the key the provider sees. A new generation begins when a lookup
 // or a person releases the key, so that what the provider stored for a dead
-// attempt is not replayed to the next one.
+// attempt is not replayed to the next one. A key that itself ends like a later
+// generation always carries its own, or the provider would take it for one of
+// another key, and replay to it what that one did.
 func (r Row) SentKey() string {
-	if r.Generation == 0 {
+	if r.Generation == 0 && !endsInGeneration(r.Key.ID) {
 		return r.Key.ID
 	}
-	return r.Key.ID + "~" + strconv.Itoa(r.Generation)
+	return r.Key.ID + generationMark + strconv.Itoa(r.Generation)
+}
+
+const generationMark = "~"
+
+func endsInGeneration(id string) bool {
+	i := strings.LastIndex(id, generationMark)
+	return i >= 0 && i < len(id)-1 && strings.Trim(id[i+1:], "0123456789") == ""
 }
 
 // ErrNoRow says that the store holds nothing under the key.

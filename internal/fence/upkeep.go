@@ -48,13 +48,20 @@ func (u *Upkeep) Run(ctx context.Context) {
 	}
 }
 
+// batchLimit ends the wait for a database that is gone without a word. The
+// kernel would wait for a quarter of an hour, and no key would be settled until
+// then, though a new connection may long be possible.
+const batchLimit = time.Minute
+
 // Once does one round.
 func (u *Upkeep) Once(ctx context.Context) error {
 	return errors.Join(u.sweep(ctx), u.trim(ctx), u.forget(ctx, Done, u.Keep.Done), u.forget(ctx, Released, u.Keep.Released))
 }
 
 func (u *Upkeep) sweep(ctx context.Context) error {
-	rows, err := u.Store.Sweepable(ctx, Sweepable{Scope: u.Provider.Scope, Recheck: u.Recheck, Batch: u.Batch})
+	limit, cancel := context.WithTimeout(ctx, batchLimit)
+	defer cancel()
+	rows, err := u.Store.Sweepable(limit, Sweepable{Scope: u.Provider.Scope, Recheck: u.Recheck, Batch: u.Batch})
 	if err != nil {
 		return fmt.Errorf("sweep %s: %w", u.Provider.Scope, err)
 	}
@@ -70,7 +77,9 @@ func (u *Upkeep) sweep(ctx context.Context) error {
 // trim goes on where it ended, so that tombstones are not read over and over.
 func (u *Upkeep) trim(ctx context.Context) error {
 	for ctx.Err() == nil {
-		done, err := u.Store.Trim(ctx, Trimmable{Scope: u.Provider.Scope, Age: u.Keep.Body, After: u.trimmedUpto, Batch: u.Batch})
+		limit, cancel := context.WithTimeout(ctx, batchLimit)
+		done, err := u.Store.Trim(limit, Trimmable{Scope: u.Provider.Scope, Age: u.Keep.Body, After: u.trimmedUpto, Batch: u.Batch})
+		cancel()
 		if err != nil {
 			return fmt.Errorf("trim %s: %w", u.Provider.Scope, err)
 		}
@@ -84,7 +93,9 @@ func (u *Upkeep) trim(ctx context.Context) error {
 
 func (u *Upkeep) forget(ctx context.Context, state State, age time.Duration) error {
 	for ctx.Err() == nil {
-		deleted, err := u.Store.Forget(ctx, Forgettable{Scope: u.Provider.Scope, State: state, Age: age, Batch: u.Batch})
+		limit, cancel := context.WithTimeout(ctx, batchLimit)
+		deleted, err := u.Store.Forget(limit, Forgettable{Scope: u.Provider.Scope, State: state, Age: age, Batch: u.Batch})
+		cancel()
 		if err != nil {
 			return fmt.Errorf("forget %s of %s: %w", state, u.Provider.Scope, err)
 		}

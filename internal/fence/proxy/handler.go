@@ -104,21 +104,6 @@ func (h *Handler) Finish(ctx context.Context) []fence.Key { return h.finisher.fi
 // Asker asks a provider that was declared; it sends nothing.
 func (h *Handler) Asker(scope string) fence.Sender { return h.providers[scope].asker }
 
-// passing hands requests without an effect to the provider as they are.
-func passing(p *Provider, log *slog.Logger) *httputil.ReverseProxy {
-	transport := newPlainTransport(p.TLS)
-	return &httputil.ReverseProxy{
-		Transport: transport, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL, r.Out.Host = target(p.Base, restOf(r.In.URL, p.Scope), r.In.URL.RawQuery), p.Base.Host
-		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			log.Warn("a safe request failed", "provider", p.Scope, "error", reasonOf(r.Context(), err))
-			writeAnswer(w, fence.Answer{Type: fence.AnswerNotSent, Status: http.StatusBadGateway})
-		},
-	}
-}
-
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scope, rest, err := split(r.URL)
@@ -133,8 +118,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case slices.Contains([]string{http.MethodConnect, http.MethodTrace}, r.Method):
 		problem.Write(w, problem.Method, http.StatusMethodNotAllowed, r.Method+" is not passed on")
 	case slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method):
-		h.config.Watch.Passed(scope)
-		to.pass.ServeHTTP(w, r)
+		h.passOn(w, r, to)
 	default:
 		h.call(w, r, to, rest)
 	}

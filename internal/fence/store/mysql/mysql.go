@@ -29,6 +29,7 @@ type Config struct {
 type Store struct {
 	*sqlfence.Store
 	db       *sqlfence.Database
+	index    *indexWatch
 	warnings []string
 }
 
@@ -137,11 +138,14 @@ func open(ctx context.Context, conn *sqlfence.Database, t sqlfence.Table, existi
 	}
 	d := dialect()
 	d.First = first(t, key)
-	return &Store{Store: sqlfence.New(user, d, t), db: conn, warnings: warnings}, nil
+	return &Store{Store: sqlfence.New(user, d, t), db: conn, index: watchIndex(conn.DB, t, key), warnings: warnings}, nil
 }
 
 // Close ends the connections.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.index.end()
+	return s.db.Close()
+}
 
 // Warnings are to be shown at start.
 func (s *Store) Warnings() []string { return s.warnings }

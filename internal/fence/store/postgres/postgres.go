@@ -5,12 +5,11 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/queueworker/operator/internal/fence/store/sqlfence"
@@ -40,11 +39,19 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the PostgreSQL connection string: %w", err)
 	}
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return direct(c), nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open PostgreSQL: %w", err)
 	}
-	s := &Store{Store: sqlfence.New(conn{pool}, dialect(), table), pool: pool}
+	s := &Store{Store: sqlfence.New(newConn(pool), dialect(), table), pool: pool}
 	if !c.Existing {
 		err = migrate(ctx, pool, table)
 	}
@@ -69,41 +76,6 @@ func (s *Store) Close() error {
 
 // Warnings are to be shown at start.
 func (s *Store) Warnings() []string { return s.warnings }
-
-// conn is sqlfence.Conn over a pool. Every statement is a transaction.
-type conn struct{ pool *pgxpool.Pool }
-
-func (c conn) Exec(ctx context.Context, sql string, args []any) (int64, error) {
-	tag, err := c.pool.Exec(ctx, sql, args...)
-	return tag.RowsAffected(), err
-}
-
-func (c conn) Query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error {
-	rows, err := c.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// Transient: the server rolled back and says so.
-func (conn) Transient(err error) bool {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code {
-	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
-		return true
-	}
-	return false
-}
 
 func dialect() sqlfence.Dialect {
 	const now = "statement_timestamp()"

@@ -122,7 +122,7 @@ func verify(ctx context.Context, pool *pgxpool.Pool, t sqlfence.Table) error {
 		return err
 	}
 	if len(unfit.Problems) == 0 {
-		unfit.ProbeWrites(ctx, conn{pool}, d, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", t.Quoted(d), d.Quote(pool.Config().ConnConfig.User)))
+		unfit.ProbeWrites(ctx, newConn(pool), d, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", t.Quoted(d), d.Quote(pool.Config().ConnConfig.User)))
 	}
 	return unfit.OrNil()
 }

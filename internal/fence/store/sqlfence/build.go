@@ -22,7 +22,7 @@ var Columns = []string{
 var columnList = strings.Join(Columns, ", ")
 
 // value takes one parameter out of a statement.
-type value func(s fence.Statement) any
+type value func(s *fence.Statement) any
 
 // built is a statement's text and how its parameters are found.
 type built struct {
@@ -30,7 +30,7 @@ type built struct {
 	values []value
 }
 
-func (b built) args(s fence.Statement) []any {
+func (b built) args(s *fence.Statement) []any {
 	args := make([]any, len(b.values))
 	for i, v := range b.values {
 		args[i] = v(s)
@@ -49,19 +49,19 @@ func (b *builder) param(v value) string {
 	return b.d.Param(len(b.values))
 }
 
-func (b *builder) plus(v func(s fence.Statement) time.Duration) string {
-	return b.d.Plus(b.param(func(s fence.Statement) any { return v(s).Microseconds() }))
+func (b *builder) plus(v func(s *fence.Statement) time.Duration) string {
+	return b.d.Plus(b.param(func(s *fence.Statement) any { return v(s).Microseconds() }))
 }
 
-func scope(s fence.Statement) any       { return s.Key.Scope }
-func idemKey(s fence.Statement) any     { return s.Key.ID }
-func token(s fence.Statement) any       { return s.Token[:] }
-func newToken(s fence.Statement) any    { return s.New[:] }
-func fingerprint(s fence.Statement) any { return s.Fingerprint[:] }
-func owner(s fence.Statement) any       { return clip(s.Owner, maxName) }
-func reason(s fence.Statement) any      { return clip(s.Reason, maxReason) }
-func by(s fence.Statement) any          { return s.By }
-func who(s fence.Statement) any         { return clip(s.Who, maxName) }
+func scope(s *fence.Statement) any       { return s.Key.Scope }
+func idemKey(s *fence.Statement) any     { return s.Key.ID }
+func token(s *fence.Statement) any       { return s.Token[:] }
+func newToken(s *fence.Statement) any    { return s.New[:] }
+func fingerprint(s *fence.Statement) any { return s.Fingerprint[:] }
+func owner(s *fence.Statement) any       { return clip(s.Owner, maxName) }
+func reason(s *fence.Statement) any      { return clip(s.Reason, maxReason) }
+func by(s *fence.Statement) any          { return s.By }
+func who(s *fence.Statement) any         { return clip(s.Who, maxName) }
 
 // What people read may be cut, since an outcome must never be lost because its
 // explanation does not fit.
@@ -78,17 +78,17 @@ func clip(text string, limit int) string {
 	return text
 }
 
-func lease(s fence.Statement) time.Duration { return s.Lease }
-func quiet(s fence.Statement) time.Duration { return s.Quiet }
+func lease(s *fence.Statement) time.Duration { return s.Lease }
+func quiet(s *fence.Statement) time.Duration { return s.Quiet }
 
 // response takes a part of what is to be kept; a statement without a response
 // keeps an empty one.
-func response(part func(r fence.Response) any) value {
-	return func(s fence.Statement) any {
+func response(part func(r *fence.Response) any) value {
+	return func(s *fence.Statement) any {
 		if s.Response == nil {
-			return part(fence.Response{})
+			return part(&fence.Response{})
 		}
-		return part(*s.Response)
+		return part(s.Response)
 	}
 }
 
@@ -171,11 +171,11 @@ func (b *builder) evidence(c fence.Change) []string {
 	}
 	if c.Outcome != fence.NoOutcome {
 		set("outcome", "'"+string(c.Outcome)+"'")
-		set("status", b.param(response(func(r fence.Response) any { return r.Status })))
-		set("headers", b.param(response(func(r fence.Response) any { return kept(r.Headers) })))
-		set("body", b.param(response(func(r fence.Response) any { return kept(r.Body) })))
-		set("body_digest", b.param(response(func(r fence.Response) any { return r.BodyDigest[:] })))
-		set("provider_id", b.param(response(func(r fence.Response) any { return clip(r.ProviderID, maxName) })))
+		set("status", b.param(response(func(r *fence.Response) any { return r.Status })))
+		set("headers", b.param(response(func(r *fence.Response) any { return kept(r.Headers) })))
+		set("body", b.param(response(func(r *fence.Response) any { return kept(r.Body) })))
+		set("body_digest", b.param(response(func(r *fence.Response) any { return r.BodyDigest[:] })))
+		set("provider_id", b.param(response(func(r *fence.Response) any { return clip(r.ProviderID, maxName) })))
 	}
 	if c.Settled {
 		set("settled_by", b.param(by))
@@ -215,7 +215,7 @@ func (b *builder) where(g fence.Guard) string {
 		all = append(all, "quiet_until < "+b.d.Now)
 	}
 	if g.KeyAlive {
-		all = append(all, "first_sent_at > "+b.plus(func(s fence.Statement) time.Duration { return s.Margin - s.KeyLife }))
+		all = append(all, "first_sent_at > "+b.plus(func(s *fence.Statement) time.Duration { return s.Margin - s.KeyLife }))
 	}
 	return strings.Join(all, " AND ")
 }

@@ -37,22 +37,18 @@ func scanMoment(scan scanner) (m moment, err error) {
 // scanClaimed is scanRow for the answer to a claim. Of a row that the claim
 // itself made, only what the database chose is read, since reading a value costs
 // more than making the row.
-func scanClaimed(scan scanner, st fence.Statement) (fence.Row, error) {
+func scanClaimed(scan scanner, st *fence.Statement) (fence.Row, error) {
 	var state string
 	var token []byte
 	var lease, quiet, first, readAt moment
 	row := fence.Row{
 		Key: st.Key, Fingerprint: st.Fingerprint, State: fence.Claimed, Token: st.New, Owner: clip(st.Owner, maxName),
 	}
-	of := map[string]any{
-		"state": &state, "token": &token, "attempt": &row.Attempt,
-		"lease_until": &lease, "quiet_until": &quiet, "first_sent_at": &first, "generation": &row.Generation,
-	}
-	dest := make([]any, 0, len(Columns)+1)
-	for _, column := range Columns {
-		dest = append(dest, of[column])
-	}
-	if err := scan(append(dest, &readAt)...); err != nil {
+	err := scan(nil, nil, nil, &state, &token, &row.Attempt, nil,
+		&lease, &quiet, &first, nil, &row.Generation, nil,
+		nil, nil, nil, nil, nil, nil,
+		nil, nil, nil, nil, nil, &readAt)
+	if err != nil {
 		return fence.Row{}, err
 	}
 	if state != fence.Claimed.String() || row.Attempt != 1 || !bytes.Equal(token, st.New[:]) {

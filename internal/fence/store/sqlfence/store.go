@@ -57,7 +57,7 @@ func New(conn Conn, d Dialect, t Table) *Store {
 
 // Claim implements fence.Store in one statement: insert, or else read.
 func (s *Store) Claim(ctx context.Context, st fence.Statement) (fence.Row, error) {
-	rows, err := query(ctx, s, s.claim.sql, s.claim.args(st), func(scan scanner) (fence.Row, error) { return scanClaimed(scan, st) })
+	rows, err := query(ctx, s, s.claim.sql, s.claim.args(&st), func(scan scanner) (fence.Row, error) { return scanClaimed(scan, &st) })
 	if err != nil {
 		return fence.Row{}, fmt.Errorf("claim: %w", err)
 	}
@@ -81,7 +81,7 @@ func (s *Store) Apply(ctx context.Context, st fence.Statement) (bool, error) {
 	if !ok {
 		return false, fmt.Errorf("%s is not an update", st.Op)
 	}
-	matched, err := s.exec(ctx, update.sql, update.args(st))
+	matched, err := s.exec(ctx, update.sql, update.args(&st))
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", st.Op, err)
 	}

@@ -28,6 +28,8 @@ const (
 	// EventMayBeCut: a worker is being stopped with less time than it was
 	// promised.
 	EventMayBeCut = "MayBeCut"
+	// EventConsuming: the queue is in no trouble any more.
+	EventConsuming = "Consuming"
 )
 
 const action = "Reconcile"

@@ -23,9 +23,6 @@ import (
 	"github.com/queueworker/operator/internal/workload"
 )
 
-// EventConsuming: the queue is worked on, empty or paused again.
-const EventConsuming = "Consuming"
-
 // readMonitor reads the monitor's objects. Before one is made, the API server is
 // asked whether somebody else has the name: the cache holds only our own.
 func (r *Reconciler) readMonitor(ctx context.Context, known *known, o *rollout.Observed) error {

@@ -104,6 +104,7 @@ func changedSections(old, now *v1alpha1.QueueWorkerSpec) timeoutchain.Section {
 		{timeoutchain.SectionTemplate, old.Template, now.Template},
 		{timeoutchain.SectionPreflight, old.Preflight, now.Preflight},
 		{timeoutchain.SectionStrategy, old.Strategy, now.Strategy},
+		{timeoutchain.SectionMonitor, old.Monitor, now.Monitor},
 	} {
 		if !equality.Semantic.DeepEqual(s.old, s.now) {
 			changed |= s.section

@@ -32,6 +32,7 @@ var fields = map[timeoutchain.Link][]string{
 	timeoutchain.LinkBackoff:        {"retries", "backoffSeconds"},
 	timeoutchain.LinkUniqueFor:      {"locks", "uniqueForSeconds"},
 	timeoutchain.LinkOverlap:        {"locks", "overlapExpireAfterSeconds"},
+	timeoutchain.LinkStuckAfter:     {"monitor", "stuckAfterSeconds"},
 	timeoutchain.LinkSleep:          {"worker", "sleepSeconds"},
 	timeoutchain.LinkRest:           {"worker", "restSeconds"},
 	timeoutchain.LinkMemory:         {"worker", "memoryMegabytes"},

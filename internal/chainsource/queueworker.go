@@ -55,6 +55,9 @@ func FromQueueWorker(qw *v1alpha1.QueueWorker, opts Options) timeoutchain.Chain 
 		Pollers:  opts.Pollers,
 	}
 	fence(&c, spec)
+	if spec.Monitored() {
+		c.StuckAfter = value(spec.Monitor.StuckAfterSeconds)
+	}
 	if opts.GraceCap > 0 {
 		c.GraceCap = timeoutchain.Of(opts.GraceCap)
 	}

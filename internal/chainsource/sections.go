@@ -20,4 +20,5 @@ var Sections = []struct {
 	{timeoutchain.SectionTemplate, "template"},
 	{timeoutchain.SectionPreflight, "preflight"},
 	{timeoutchain.SectionStrategy, "strategy"},
+	{timeoutchain.SectionMonitor, "monitor"},
 }

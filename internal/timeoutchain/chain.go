@@ -80,6 +80,8 @@ type Chain struct {
 	UniqueFor          Value // lock taken at dispatch; 0 = never expires
 	OverlapExpireAfter Value // lock held while a job runs; 0 = never expires
 
+	StuckAfter Value // as declared: a queue in which nothing moves for so long is called stuck
+
 	Fence          FenceMode
 	ProviderKeyTTL Value // how long the provider remembers an idempotency key; not read with FenceProxy
 	// What the sidecar is told, read with FenceProxy only.
@@ -167,6 +169,7 @@ const (
 	LinkRetention       Link = "messageRetentionSeconds"
 	LinkUniqueFor       Link = "uniqueForSeconds"
 	LinkOverlap         Link = "overlapExpireAfterSeconds"
+	LinkStuckAfter      Link = "stuckAfterSeconds"
 	LinkProviderKeyTTL  Link = "providerKeyTTLSeconds"
 	LinkSleep           Link = "sleepSeconds"
 	LinkRest            Link = "restSeconds"
@@ -271,6 +274,7 @@ func (c *Chain) field(l Link) (*Value, bool) {
 		LinkRetention:      &c.MessageRetention,
 		LinkUniqueFor:      &c.UniqueFor,
 		LinkOverlap:        &c.OverlapExpireAfter,
+		LinkStuckAfter:     &c.StuckAfter,
 		LinkProviderKeyTTL: &c.ProviderKeyTTL,
 		LinkKeepDone:       &c.KeepDone,
 		LinkSleep:          &c.Worker.Sleep,

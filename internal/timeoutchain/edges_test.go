@@ -261,6 +261,11 @@ var edges = []edge{
 	{"kept, tries unknown", "retention-below-retry-window", with(fenced(), func(c *Chain) { c.KeepDone, c.Runtime, c.Tries = Of(1), Horizon, Value{} }), ""},
 	{"kept, no proxy", "retention-below-retry-window", with(fenced(), func(c *Chain) { c.KeepDone, c.Fence = Of(1), FenceNone }), ""},
 
+	{"stuck after R + 1", "stuck-before-job-ends", with(textbook(), func(c *Chain) { c.StuckAfter = Of(91) }), ""},
+	{"stuck after R", "stuck-before-job-ends", with(textbook(), func(c *Chain) { c.StuckAfter = Of(90) }), Warning},
+	{"stuck after J, no reservation", "stuck-before-job-ends", with(genericChain(), func(c *Chain) { c.Job, c.RetryAfter, c.StuckAfter = Of(600), Value{}, Of(600) }), Warning},
+	{"stuck after J + 1, no reservation", "stuck-before-job-ends", with(genericChain(), func(c *Chain) { c.Job, c.RetryAfter, c.StuckAfter = Of(600), Value{}, Of(601) }), ""},
+	{"stuck after the default", "stuck-before-job-ends", textbook(), ""},
 	{"overlap lock = J + C + 1", "overlap-lock-shorter-than-job", with(textbook(), func(c *Chain) { c.OverlapExpireAfter = Of(51) }), ""},
 	{"overlap lock = J + C", "overlap-lock-shorter-than-job", with(textbook(), func(c *Chain) { c.OverlapExpireAfter = Of(50) }), Warning},
 	{"overlap lock, J without a limit", "overlap-lock-shorter-than-job", with(genericChain(), func(c *Chain) { c.Job, c.RetryAfter, c.OverlapExpireAfter = Of(0), Value{}, Of(10) }), ""},

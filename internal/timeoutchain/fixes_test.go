@@ -78,6 +78,9 @@ func TestNextFix(t *testing.T) {
 		{"a pause that is too long for SQS", "driver-limit", onSQS(func(c *Chain) { c.Backoff = []int64{43201} }), "keep every step of backoffSeconds at or below 43200"},
 
 		{"a window of more than a year", "key-ttl-below-retry-window", with(textbook(), func(c *Chain) { c.RetryUntil, c.ProviderKeyTTL = Of(MaxSeconds), Of(60) }), "leave providerKeyTTLSeconds out"},
+		{"stuck after more than a year", "stuck-before-job-ends", with(textbook(), func(c *Chain) {
+			c.RetryAfter, c.StuckAfter = Of(MaxSeconds), Of(60)
+		}), "leave stuckAfterSeconds out"},
 		{"a lock of more than a year", "overlap-lock-shorter-than-job", with(textbook(), func(c *Chain) {
 			c.Job, c.RetryAfter, c.Grace, c.OverlapExpireAfter = Of(MaxSeconds), Value{}, Value{}, Of(60)
 		}), "set overlapExpireAfterSeconds to 0"},

@@ -52,6 +52,7 @@ func anyChain(t *rapid.T) Chain {
 	c.MessageRetention = positive(maybe(t, "retention", c.longestBackoff()))
 	c.UniqueFor = maybe(t, "unique")
 	c.OverlapExpireAfter = maybe(t, "overlap", c.Job.N()+c.Call())
+	c.StuckAfter = maybe(t, "stuck after", max(c.Job.N(), c.RetryAfter.N()))
 	c.ProviderKeyTTL = positive(maybe(t, "key"))
 	c.FenceStore, c.KeepDone, c.FailedJobsKept = rapid.Bool().Draw(t, "store"), maybe(t, "keep"), maybe(t, "failed")
 	c.WrongTable = rapid.SampledFrom([]string{"", "Charges"}).Draw(t, "table")
@@ -159,7 +160,7 @@ func TestNoInputPanicsOrOverflows(t *testing.T) {
 		c := anyChain(t)
 		for _, link := range []Link{
 			LinkHTTPConnect, LinkHTTP, LinkHTTPAttempts, LinkJob, LinkRetryAfter, LinkGrace, LinkBeforeStop, LinkBlockFor,
-			LinkTries, LinkRetention, LinkUniqueFor, LinkOverlap, LinkProviderKeyTTL, LinkSleep, LinkRest, LinkMemory,
+			LinkTries, LinkRetention, LinkUniqueFor, LinkOverlap, LinkStuckAfter, LinkProviderKeyTTL, LinkSleep, LinkRest, LinkMemory,
 			LinkKeepDone,
 		} {
 			c.assign(Assignment{Link: link, Value: draw(string(link))})
@@ -235,7 +236,7 @@ func TestWireHoldsOnlyWhatThePodActsOn(t *testing.T) {
 	t.Parallel()
 	c := textbook()
 	before := c.ToWire()
-	c.Tries, c.Backoff, c.UniqueFor, c.OverlapExpireAfter = Of(7), []int64{1}, Of(9), Of(9)
+	c.Tries, c.Backoff, c.UniqueFor, c.OverlapExpireAfter, c.StuckAfter = Of(7), []int64{1}, Of(9), Of(9), Of(9)
 	c.ProviderKeyTTL, c.Fence, c.HTTPConnect, c.MessageRetention, c.GraceCap = Of(1), FenceTable, Of(1), Of(5), Of(1)
 	if c.ToWire() != before {
 		t.Errorf("%+v, want %+v", c.ToWire(), before)

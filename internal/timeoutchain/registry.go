@@ -21,6 +21,7 @@ const (
 	SectionTemplate
 	SectionPreflight
 	SectionStrategy
+	SectionMonitor
 )
 
 // Rule is one relation that must hold.
@@ -127,6 +128,7 @@ var registry = []Rule{
 	livenessKillsEarly,
 	deadlineKillsEarly,
 	strategyOverridden,
+	stuckBeforeJobEnds,
 
 	templateWorkerMissing,
 	templateCommand,

@@ -55,8 +55,10 @@ func worker(namespace, name string) *v1alpha1.QueueWorker {
 	return qw
 }
 
-// drainsFor makes the simulated pods of a QueueWorker stay Terminating.
+// drainsFor makes the simulated pods of a QueueWorker stay Terminating. It has no
+// monitor: that has the template's annotations, and would stay as long.
 func drainsFor(qw *v1alpha1.QueueWorker, duration string) *v1alpha1.QueueWorker {
+	qw.Spec.Monitor.Enabled = ptr.To(false)
 	annotate(&qw.Spec.Template.ObjectMeta, cluster.TerminatingForAnnotation, duration)
 	return qw
 }

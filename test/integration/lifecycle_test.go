@@ -38,7 +38,8 @@ var _ = Describe("A QueueWorker", func() {
 			And(HaveField("Name", v1alpha1.AgentContainer), HaveField("Image", agentImage)),
 			And(HaveField("Name", v1alpha1.PreflightContainer), HaveField("Image", pod.Containers[0].Image))))
 		Expect(pod.TerminationGracePeriodSeconds).To(HaveValue(BeEquivalentTo(100)))
-		Expect(pod.Containers[0].Env).To(HaveLen(3))
+		Expect(pod.Containers[0].Env).To(HaveLen(4))
+		Expect(pod.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: v1alpha1.MetricsEnv, Value: ":9465"}))
 		Expect(pod.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "REDIS_QUEUE_RETRY_AFTER", Value: "90"}))
 		for _, env := range pod.Containers[0].Env {
 			if env.Name == timeoutchain.WireEnv {

@@ -150,16 +150,16 @@ var _ = Describe("Another writer", func() {
 		Expect(k8s.Create(ctx, qw)).To(Succeed())
 		settles(ctx, qw, 2)
 		theirs := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-			"type": "Consuming", "status": "True", "reason": "Busy", "message": "Jobs are done.", "lastTransitionTime": "2026-01-02T03:04:05Z",
+			"type": "Audited", "status": "True", "reason": "Fine", "message": "All is well.", "lastTransitionTime": "2026-01-02T03:04:05Z",
 		}}}}}
 		theirs.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))
 		theirs.SetName(qw.Name)
 		theirs.SetNamespace(qw.Namespace)
-		Expect(k8s.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("monitor"))).To(Succeed())
+		Expect(k8s.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("auditor"))).To(Succeed())
 		scaleTo(ctx, qw, 3)
 		settles(ctx, qw, 3)
-		Expect(conditionOf(qw, "Consuming").Reason).To(Equal("Busy"))
-		Expect(qw.Status.Conditions).To(HaveLen(8))
+		Expect(conditionOf(qw, "Audited").Reason).To(Equal("Fine"))
+		Expect(qw.Status.Conditions).To(HaveLen(9))
 	})
 
 	It("may orphan the workers: the next QueueWorker of that name adopts them", func(ctx SpecContext) {

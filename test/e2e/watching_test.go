@@ -215,7 +215,7 @@ func (w *watched) scaledToZero(t *testing.T) {
 // withoutWorkers asks for a node that does not exist.
 func (w *watched) withoutWorkers(t *testing.T) {
 	t.Helper()
-	patched(t, w.qw, `{"spec":{"strategy":{"type":"Recreate"},"template":{"spec":{"nodeSelector":{"a":"node that is not there"}}}}}`)
+	patched(t, w.qw, `{"spec":{"strategy":{"type":"Recreate"},"template":{"spec":{"nodeSelector":{"a":"node-that-is-not-there"}}}}}`)
 	eventually(t, patience, "the old workers are gone", func() bool { return current(t, w.qw).Status.ReadyReplicas == 0 })
 	w.dispatch(t, "Short", "orphan", nil, "--times=5")
 	w.becomes(t, v1alpha1.StateStopped, "no worker, and jobs wait")

@@ -45,10 +45,17 @@ func (o Operator) Index(ctx context.Context, platforms ...v1.Platform) (v1.Image
 		if err != nil {
 			return nil, err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: ordinary{image}, Descriptor: v1.Descriptor{Platform: &platform}})
 	}
 	return index, nil
 }
+
+// ordinary is an image and no other artifact. Else its index would name the kind of artifact, which registries' tools drop on the
+// way, and with it the digest.
+type ordinary struct{ v1.Image }
+
+// ArtifactType is asked for by the index.
+func (ordinary) ArtifactType() (string, error) { return "", nil }
 
 // Image is the image for one platform.
 func (o Operator) Image(ctx context.Context, platform v1.Platform) (v1.Image, error) {

@@ -160,6 +160,9 @@ func TestTheImageIsWhatIsPromised(t *testing.T) {
 	var platforms []string
 	for _, one := range manifest.Manifests {
 		platforms = append(platforms, one.Platform.String())
+		if one.ArtifactType != "" {
+			t.Errorf("it is an artifact %s: skopeo would give it another digest", one.ArtifactType)
+		}
 		image, err := index.Image(one.Digest)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,10 +13,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/queueworker/operator/hack/images/oci"
@@ -52,29 +55,16 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	operator := oci.Operator{Root: ".", Programs: oci.OperatorPrograms, Version: chart.AppVersion}
-	if operator.Created, err = created(os.Getenv(epochEnv)); err != nil {
+	recipe := oci.Operator{Root: ".", Programs: oci.OperatorPrograms, Version: chart.AppVersion}
+	if recipe.Created, err = created(os.Getenv(epochEnv)); err != nil {
 		return err
 	}
-	authorities := oci.CertificatesFile
-	if named := os.Getenv(certificatesEnv); named != "" {
-		authorities = named
-	}
+	authorities := cmp.Or(os.Getenv(certificatesEnv), oci.CertificatesFile)
 	var count int
-	if operator.Certificates, count, err = oci.Certificates(authorities); err != nil {
+	if recipe.Certificates, count, err = oci.Certificates(authorities); err != nil {
 		return err
 	}
-	index, err := operator.Index(ctx, oci.Platforms...)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*target), 0o755); err != nil {
-		return err
-	}
-	if err := oci.WriteArchive(*target, index, tag); err != nil {
-		return err
-	}
-	digest, err := index.Digest()
+	digest, err := write(ctx, recipe, tag, *target)
 	if err != nil {
 		return err
 	}
@@ -85,6 +75,20 @@ func run(ctx context.Context, args []string) error {
 	fmt.Printf("%s: %.1f MB, for %v, with %d authorities of %s\n%s@%s\n",
 		*target, float64(written.Size())/1e6, oci.Platforms, count, authorities, tag, digest)
 	return nil
+}
+
+func write(ctx context.Context, recipe oci.Operator, tag name.Tag, target string) (v1.Hash, error) {
+	index, err := recipe.Index(ctx, oci.Platforms...)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return v1.Hash{}, err
+	}
+	if err := oci.WriteArchive(target, index, tag); err != nil {
+		return v1.Hash{}, err
+	}
+	return index.Digest()
 }
 
 type chart struct {
@@ -118,7 +122,7 @@ func tagOf(wanted string, chart chart) (name.Tag, error) {
 	if err != nil {
 		return tag, fmt.Errorf("-name %q: %w; give REGISTRY/REPOSITORY:TAG", wanted, err)
 	}
-	return tag, nil
+	return name.NewTag(strings.TrimSuffix(wanted, ":"+tag.TagStr()) + ":" + tag.TagStr()) // which it also prints
 }
 
 // created is the time of all that is in the image.

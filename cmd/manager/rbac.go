@@ -9,7 +9,7 @@ package main
 // Leader election:
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=queueworker-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=queueworker-system,resources=leases,resourceNames=queueworker-operator,verbs=get;update
-// +kubebuilder:rbac:groups="",namespace=queueworker-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=queueworker-system,resources=events,verbs=create
 //
 // Its certificate. The watch names the one Secret, so no other is readable. The
 // Secret is installed, empty, with the operator: the right to create one cannot

@@ -23,33 +23,9 @@ func TestItRunsOnAnAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // a first run builds the control plane
-	defer cancel()
-	controlPlane, err := cluster.Start(ctx, cluster.Options{Nodes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := controlPlane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	lab := &lab{t: t, ctx: ctx, kubectl: operator.Kubectl{Cluster: controlPlane, Root: root}, folder: t.TempDir()}
-	lab.binary = filepath.Join(lab.folder, "manager")
-	if err := operator.Build(ctx, root, lab.binary); err != nil {
-		t.Fatal(err)
-	}
-	for _, namespace := range []string{operator.Namespace, "shop", "crm"} {
-		lab.run("create namespace " + namespace)
-	}
-	lab.run("label namespace " + operator.Namespace + " pod-security.kubernetes.io/enforce=restricted")
-
-	lab.install("networkPolicy: {enabled: true}")
+	lab := newLab(t, nil, "shop", "crm")
+	lab.installFirst("networkPolicy: {enabled: true}")
 	lab.run("-n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=60s")
-	lab.waitUntilOwnersAreKnown()
-	if err := lab.kubectl.WriteKubeconfig(ctx, operator.Name, lab.path("kubeconfig")); err != nil {
-		t.Fatal(err)
-	}
 	stop := lab.start()
 	lab.run("-n shop apply -f config/samples/payments.yaml")
 	lab.eventually("the workers of all namespaces", func() bool { return lab.has("shop") })
@@ -89,12 +65,39 @@ func (l *lab) asks(namespaces ...string) {
 	}
 }
 
-// lab is an installation by kubectl, with a manager that is a process.
+// lab is an installation by kubectl, with managers that are processes.
 type lab struct {
 	t              *testing.T
 	ctx            context.Context
 	kubectl        operator.Kubectl
 	folder, binary string
+}
+
+// newLab starts a control plane with a namespace for the operator and others for
+// workers; flags are the API server's.
+func newLab(t *testing.T, flags []string, namespaces ...string) *lab {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // a first run builds the control plane
+	t.Cleanup(cancel)
+	controlPlane, err := cluster.Start(ctx, cluster.Options{Nodes: 1, ExtraAPIServerArgs: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := controlPlane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	l := &lab{t: t, ctx: ctx, kubectl: operator.Kubectl{Cluster: controlPlane, Root: root}, folder: t.TempDir()}
+	l.binary = filepath.Join(l.folder, "manager")
+	if err := operator.Build(ctx, root, l.binary); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range append(namespaces, operator.Namespace) {
+		l.run("create namespace " + namespace)
+	}
+	l.run("label namespace " + operator.Namespace + " pod-security.kubernetes.io/enforce=restricted")
+	return l
 }
 
 func (l *lab) path(name string) string { return filepath.Join(l.folder, name) }
@@ -132,6 +135,17 @@ func (l *lab) install(values string) {
 	}
 }
 
+// installFirst also lets a manager be started: as the service account that the
+// chart made, once that can work.
+func (l *lab) installFirst(values string) {
+	l.t.Helper()
+	l.install(values)
+	l.waitUntilOwnersAreKnown()
+	if err := l.kubectl.WriteKubeconfig(l.ctx, operator.Name, l.path("kubeconfig")); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
 // owned is a Deployment as the operator makes it, with its owner.
 const owned = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: probe, namespace: shop, ownerReferences: [
   {apiVersion: queueworker.dev/v1alpha1, kind: QueueWorker, name: probe, uid: probe, controller: true, blockOwnerDeletion: true}]},
@@ -153,13 +167,27 @@ func (l *lab) waitUntilOwnersAreKnown() {
 // those of this machine.
 func (l *lab) start() (stop func()) {
 	l.t.Helper()
+	// The webhook stays with its Service, as in a cluster, where nobody answers here: with the policy Ignore that costs time.
+	manager := l.startManager("--webhook-url=")
+	return func() {
+		l.t.Helper()
+		if err := manager.Stop(); err != nil {
+			l.t.Error(err)
+		}
+		text, err := os.ReadFile(l.path("manager.log"))
+		if err != nil || strings.Contains(string(text), "forbidden") {
+			l.t.Errorf("%v; the manager was refused something:\n%s", err, text)
+		}
+	}
+}
+
+func (l *lab) startManager(flags ...string) *operator.Manager {
+	l.t.Helper()
 	endpoints, err := operator.FreeEndpoints()
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	log := l.path("manager.log")
-	// The webhook stays with its Service, as in a cluster, where nobody answers here: with the policy Ignore that costs time.
-	manager, err := endpoints.Start(l.binary, l.path("kubeconfig"), log, "--config="+l.path("manager.yaml"), "--webhook-url=")
+	manager, err := endpoints.Start(l.binary, l.path("kubeconfig"), l.path("manager.log"), append([]string{"--config=" + l.path("manager.yaml")}, flags...)...)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -167,16 +195,7 @@ func (l *lab) start() (stop func()) {
 	if err := manager.WaitUntilReady(l.ctx); err != nil {
 		l.t.Fatal(err)
 	}
-	return func() {
-		l.t.Helper()
-		if err := manager.Stop(); err != nil {
-			l.t.Error(err)
-		}
-		text, err := os.ReadFile(log)
-		if err != nil || strings.Contains(string(text), "forbidden") {
-			l.t.Errorf("%v; the manager was refused something:\n%s", err, text)
-		}
-	}
+	return manager
 }
 
 // has says whether the workers of the sample are there.
@@ -186,7 +205,7 @@ func (l *lab) has(namespace string) bool {
 
 func (l *lab) eventually(what string, holds func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			log, _ := os.ReadFile(l.path("manager.log"))
 			l.t.Fatalf("they never came: %s; the manager's log:\n%s", what, log)

@@ -103,10 +103,10 @@ logging:
 # Monitors get both on the status of their own QueueWorker, and nobody may give what they have not.
 - apiGroups: [""]
   resources: [serviceaccounts]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # Owners of Deployments and budgets, where the API server wants to see that they may be held up.
 - apiGroups: [queueworker.dev]
   resources: [queueworkers/finalizers]
@@ -119,14 +119,14 @@ logging:
   verbs: [list, watch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 # Created: trials of a new image's preflight.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, create, delete]
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end }}
 
 {{- define "operator.workerNamespaces" -}}

@@ -49,6 +49,8 @@ func TestCluster(t *testing.T) {
 	t.Run("rights are enforced", func(t *testing.T) { rightsAreEnforced(t, client, c.RESTConfig()) })
 	t.Run("the API server comes back with its data", func(t *testing.T) { apiServerComesBack(t, c, client) })
 
+	t.Run("etcd comes back with its data", func(t *testing.T) { etcdComesBack(t, c, client) })
+
 	t.Run("its port cannot be shared", func(t *testing.T) { portIsTaken(t, c.RESTConfig().Host) })
 
 	select {
@@ -177,6 +179,24 @@ func apiServerComesBack(t *testing.T, c *cluster.Cluster, client kubernetes.Inte
 	// The other components have found it again.
 	createPod(t, client, "after-restart", nil)
 	eventually(t, func(ctx context.Context) error { return podPhase(ctx, client, "after-restart", corev1.PodRunning) })
+}
+
+func etcdComesBack(t *testing.T, c *cluster.Cluster, client kubernetes.Interface) {
+	if err := c.KillEtcd(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "owner", metav1.GetOptions{}); err == nil {
+		t.Error("the API server answers without etcd")
+	}
+	if err := c.StartEtcd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		_, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "owner", metav1.GetOptions{})
+		return err
+	})
 }
 
 func TestFailedStartLeavesNothing(t *testing.T) {

@@ -35,15 +35,13 @@ func (b *Builder) Apps(ctx context.Context) ([]Image, error) {
 	}{
 		{"app", "", true}, {"app-sigquit", "SIGQUIT", true}, {"app-sigwinch", "SIGWINCH", true}, {"app-shell-less", "", false},
 	} {
-		app := newFiles(nonRoot)
-		if err := app.addTree(appFolder, filepath.Join(b.root, "test", "e2e", "app")); err != nil {
+		app := newFiles()
+		if err := app.AddTree(appFolder, filepath.Join(b.root, "test", "e2e", "app")); err != nil {
 			return nil, err
 		}
 		if !variant.shell {
 			for _, shell := range []string{"/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash"} {
-				if err := app.remove(shell); err != nil {
-					return nil, err
-				}
+				app.Remove(shell)
 			}
 		}
 		config := v1.Config{WorkingDir: appFolder, StopSignal: variant.stopSignal, Cmd: []string{"php", "artisan", "queue:work"}}

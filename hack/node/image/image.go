@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -22,13 +23,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/queueworker/operator/hack/controlplane/binaries"
+	"github.com/queueworker/operator/hack/images/oci"
 )
 
 // prefix of every image's name. Nothing answers there, so a pod that names one that was not loaded fails and pulls nothing.
 const prefix = "queueworker.invalid/"
 
-// nonRoot is the user that every image runs as.
-const nonRoot = 65532
+// version is what the programs say of themselves.
+const version = "dev"
 
 // Image is an image and the name by which pods ask for it.
 type Image struct {
@@ -63,13 +65,13 @@ func (b *Builder) Close() error { return os.RemoveAll(b.scratch) }
 // Programs is an image of nothing but static programs of this repository: packages by path, such as ./cmd/agent, each at
 // /NAME. The first is the one that runs.
 func (b *Builder) Programs(ctx context.Context, imageName string, packages ...string) (Image, error) {
-	layer := newFiles(nonRoot)
+	layer := newFiles()
 	for _, pkg := range packages {
 		program := filepath.Join(b.scratch, filepath.Base(pkg))
-		if err := b.build(ctx, program, pkg); err != nil {
+		if err := (oci.Program{Root: b.root, Package: pkg, Version: version, Platform: oci.Host}).Build(ctx, program); err != nil {
 			return Image{}, err
 		}
-		if err := layer.add("/"+filepath.Base(pkg), program, 0o755); err != nil {
+		if err := layer.Add("/"+filepath.Base(pkg), program, 0o755); err != nil {
 			return Image{}, err
 		}
 	}
@@ -81,9 +83,17 @@ func (b *Builder) Pause(ctx context.Context) (Image, error) {
 	return b.Programs(ctx, "pause", "./hack/node/image/pause")
 }
 
-// Operator is the operator's image: the manager, and the agent, the fence and the monitor that it brings into other pods.
+// Operator is the operator's image as `make image` makes it, for this machine.
 func (b *Builder) Operator(ctx context.Context) (Image, error) {
-	return b.Programs(ctx, "operator", "./cmd/manager", "./cmd/agent", "./cmd/fence", "./cmd/monitor")
+	certificates, _, err := oci.Certificates(oci.CertificatesFile)
+	if err != nil {
+		return Image{}, err
+	}
+	recipe := oci.Operator{
+		Root: b.root, Programs: oci.OperatorPrograms, Version: version, Certificates: certificates, Created: time.Unix(0, 0),
+	}
+	img, err := recipe.Image(ctx, oci.Host)
+	return Image{Name: Name("operator"), Image: img}, err
 }
 
 // All are the images of the operator and of the tests.
@@ -124,24 +134,14 @@ func later(operator Image) (Image, error) {
 	return Image{Name: Name("operator-next"), Image: img}, err
 }
 
-func (b *Builder) build(ctx context.Context, program, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, pkg)
-	cmd.Dir = b.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w\n%s", pkg, err, output)
-	}
-	return nil
-}
-
 // image puts layers on each other: base, if there is one, then the files.
-func (b *Builder) image(imageName string, config v1.Config, base v1.Layer, layers ...*files) (Image, error) {
+func (b *Builder) image(imageName string, config v1.Config, base v1.Layer, layers ...*oci.Files) (Image, error) {
 	var all []v1.Layer
 	if base != nil {
 		all = append(all, base)
 	}
 	for i, f := range layers {
-		l, err := f.in(b.scratch, fmt.Sprintf("%s-%d", imageName, i))
+		l, err := layerIn(b.scratch, fmt.Sprintf("%s-%d", imageName, i), f)
 		if err != nil {
 			return Image{}, err
 		}
@@ -151,7 +151,7 @@ func (b *Builder) image(imageName string, config v1.Config, base v1.Layer, layer
 	if err != nil {
 		return Image{}, err
 	}
-	config.User = fmt.Sprintf("%d:%d", nonRoot, nonRoot) // a number: runAsNonRoot needs one
+	config.User = fmt.Sprintf("%d:%d", oci.User, oci.User)
 	img, err = mutate.ConfigFile(img, &v1.ConfigFile{
 		Architecture: runtime.GOARCH, OS: "linux", Config: config, RootFS: rootFS(all),
 	})

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/queueworker/operator/hack/internal/lasting"
@@ -23,8 +24,10 @@ import (
 type firstProcess struct {
 	cmd     *exec.Cmd
 	logFile string
-	control io.Closer // its end asks the node to end
+	control io.WriteCloser // orders; its end asks the node to end
 	report  *bufio.Reader
+	telling sync.Mutex
+	answers chan string
 	failed  chan error
 	done    chan struct{} // closed when the process, and with it every other of the node, is gone
 }
@@ -37,7 +40,7 @@ type settings struct {
 	Programs map[string]string `json:"programs"`
 }
 
-// The file descriptors that the inside gets: where we tell it to go on and to end, where it tells us how it goes, and a socket
+// The file descriptors that the inside gets: where we tell it to go on, what to do and to end, where it tells us how it goes, and a socket
 // that listens on this machine's loopback interface for the API server.
 const (
 	controlFD = 3 + iota
@@ -98,7 +101,7 @@ func (s settings) startFirst(socket *os.File) (*firstProcess, error) {
 	}
 	f := &firstProcess{
 		cmd: cmd, logFile: log.Name(), control: controlWriter, report: bufio.NewReader(reportReader),
-		failed: make(chan error, 1), done: make(chan struct{}),
+		answers: make(chan string, 1), failed: make(chan error, 1), done: make(chan struct{}),
 	}
 	go func() {
 		_ = cmd.Wait()
@@ -144,11 +147,22 @@ func (f *firstProcess) log() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// follow passes on what the inside says at its end.
+// follow passes on what the inside answers, and what it says at its end.
 func (f *firstProcess) follow() {
-	text, _ := io.ReadAll(f.report)
-	if len(text) > 0 {
-		f.failed <- errors.New(strings.TrimSpace(string(text)))
+	var text string
+	for {
+		line, err := f.report.ReadString('\n')
+		if said, ok := strings.CutPrefix(line, obeyed); ok {
+			f.answers <- said
+			continue
+		}
+		text += line
+		if err != nil {
+			break
+		}
+	}
+	if text != "" {
+		f.failed <- errors.New(strings.TrimSpace(text))
 	}
 }
 

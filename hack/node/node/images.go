@@ -18,12 +18,18 @@ import (
 func (n *Node) Load(ctx context.Context, images ...image.Image) error {
 	reader, writer := io.Pipe()
 	go func() { _ = writer.CloseWithError(image.Write(writer, images...)) }()
+	err := n.Import(ctx, reader)
+	_ = reader.Close() // ends the writer, should ctr have ended early
+	return err
+}
+
+// Import gives the node the images of an archive, as `docker save` or `make image` writes it. Of an image for several platforms
+// it takes its own.
+func (n *Node) Import(ctx context.Context, archive io.Reader) error {
 	cmd := n.ctr(ctx, "images", "import", "-")
 	var output bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, &output, &output
-	err := cmd.Run()
-	_ = reader.Close() // ends the writer, should ctr have ended early
-	if err != nil {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = archive, &output, &output
+	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("loading images: %w\n%s", err, output.String())
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -34,10 +33,7 @@ func (s settings) supervise() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.NewFile(controlFD, "control"))
-		cancel()
-	}()
+	given := orders(cancel)
 	if err := s.forward(); err != nil {
 		return err
 	}
@@ -48,11 +44,17 @@ func (s settings) supervise() error {
 	if err := report(ready); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-c.Failed():
-		return err
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-c.Failed():
+			return err
+		case order := <-given:
+			if err := answer(order.obey(ctx, c)); err != nil {
+				return err
+			}
+		}
 	}
 }
 

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookload
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/queueworker/operator/hack/operator"
+)
+
+// probePeriod is how late a Service learns that a pod is ready, or is not.
+const probePeriod = time.Second
+
+// service spreads connections over the ready replicas of the operator, as a
+// Service does: it learns of a dead one by the next probe, and what it sends
+// there until then is lost.
+type service struct {
+	listener net.Listener
+	config   string // the managers' file
+	log      string
+
+	mu       sync.Mutex
+	replicas []*replica
+}
+
+// replica is a pod: a process, and a new one after it.
+type replica struct {
+	manager *operator.Manager
+	ready   bool // at the last probe, as far as the Service knows: it may be another process by now
+	back    bool // this process has been ready
+}
+
+// newService listens, and starts the replicas. All of it ends with the test.
+func newService(t *testing.T, replicas int, failurePolicy string) *service {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	s := &service{listener: listener, config: filepath.Join(folder, "config.yaml"), log: filepath.Join(folder, "log")}
+	config := "apiVersion: config.queueworker.dev/v1alpha1\nkind: ManagerConfig\nwebhook: {failurePolicy: " + failurePolicy + "}\n"
+	if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		_ = listener.Close()
+		for i := range s.replicas {
+			s.kill(i)
+		}
+	})
+	for i := range replicas {
+		s.replicas = append(s.replicas, &replica{})
+		if err := s.start(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go s.accept()
+	go s.probe(ctx)
+	return s
+}
+
+// start starts a process for a replica; as a new pod it has new addresses.
+func (s *service) start(i int) error {
+	endpoints, err := operator.FreeEndpoints()
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(s.listener.Addr().String())
+	manager, err := endpoints.Start(binary, kubeconfig, s.log, "--config="+s.config, "--webhook-url=https://localhost:"+port)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replicas[i].manager, s.replicas[i].back = manager, false
+	return nil
+}
+
+// kill ends a replica's process at once.
+func (s *service) kill(i int) {
+	if manager := s.manager(i); manager != nil {
+		manager.Kill()
+	}
+}
+
+func (s *service) manager(i int) *operator.Manager {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replicas[i].manager
+}
+
+// allReady says whether connections go to every replica.
+func (s *service) allReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.replicas {
+		if !r.ready || !r.back {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *service) probe(ctx context.Context) {
+	for {
+		for i := range s.replicas {
+			manager := s.manager(i)
+			ready := manager.Probe("/readyz") == http.StatusOK
+			s.mu.Lock()
+			s.replicas[i].ready = ready
+			s.replicas[i].back = ready && s.replicas[i].manager == manager
+			s.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(probePeriod):
+		}
+	}
+}
+
+func (s *service) accept() {
+	for {
+		connection, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		go s.forward(connection)
+	}
+}
+
+// forward hands a connection to one of the ready replicas. It picks but once,
+// as a Service does.
+func (s *service) forward(from net.Conn) {
+	defer func() { _ = from.Close() }()
+	address, err := s.pick()
+	if err != nil {
+		return
+	}
+	to, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = to.Close() }()
+	ended := make(chan struct{}, 2)
+	for _, pair := range [][2]net.Conn{{to, from}, {from, to}} {
+		go func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			ended <- struct{}{}
+		}()
+	}
+	<-ended
+}
+
+func (s *service) pick() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ready []string
+	for _, r := range s.replicas {
+		if r.ready {
+			ready = append(ready, r.manager.Webhook)
+		}
+	}
+	if len(ready) == 0 {
+		return "", fmt.Errorf("none of %d replicas is ready", len(s.replicas))
+	}
+	return ready[rand.IntN(len(ready))], nil
+}

@@ -80,8 +80,12 @@ func watch(t *testing.T, connection, address string) *watched {
 	w.qw.Spec.Monitor = v1alpha1.Monitor{IntervalSeconds: ptr.To[int32](lookEvery), StuckAfterSeconds: ptr.To[int32](stuckAfter)}
 	// What `artisan down` writes is seen by the monitor's pod where the folder is shared.
 	pod := &w.qw.Spec.Template.Spec
+	folder := "/var/lib/" + w.name
+	if out, err := suite.node.Command(t.Context(), "mkdir", "--mode=0777", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	pod.Volumes = []corev1.Volume{{Name: "framework", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
-		Path: "/var/lib/" + w.name, Type: ptr.To(corev1.HostPathDirectoryOrCreate),
+		Path: folder, Type: ptr.To(corev1.HostPathDirectory),
 	}}}}
 	pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "framework", MountPath: "/app/storage/framework"}}
 	declared(t, w.qw)

@@ -44,14 +44,13 @@ func (s *supervisor) runs(pid int) *tally.Ring {
 	return s.rings[pid]
 }
 
-// forgetRuns drops what a worker that is gone has told, once it was counted.
+// forgetRuns drops what a worker that is gone has told, which was counted when
+// it was seen to be gone.
 func (s *supervisor) forgetRuns(pid int) {
 	if s.Metrics == "" {
 		return
 	}
-	ring := s.runs(pid)
-	ring.Read(&s.tally)
-	ring.Drop()
+	s.runs(pid).Drop()
 	delete(s.rings, pid)
 }
 

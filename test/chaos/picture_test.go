@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/queueworker/operator/api/v1alpha1"
+	"github.com/queueworker/operator/internal/workload"
 )
 
 // picture is what there is of one QueueWorker, without times, UIDs and the name
@@ -83,6 +84,9 @@ func takePictures(ctx context.Context, namespace string) (map[string]*picture, e
 		p.Worker = objectOf(qw, qw.Spec, owners)
 	}
 	for i := range deployments.Items {
+		if workload.MonitorName(deployments.Items[i].Labels[v1alpha1.LabelName]) == deployments.Items[i].Name {
+			continue // it names its namespace, in which the two runs differ
+		}
 		of(&deployments.Items[i]).Deployment = objectOf(&deployments.Items[i], deployments.Items[i].Spec, owners)
 	}
 	for i := range budgets.Items {

@@ -27,11 +27,11 @@ func TestArgoCD(t *testing.T) {
 		{"QueueWorkers become Synced and Healthy", theShop},
 		{"a new image is Progressing until the last old worker has drained", aRollout},
 		{"an autoscaler's replicas are no difference where Git has none", replicasOutsideGit},
-		{"idle time writes nothing and refreshes no more than it must", idleTime},
 		{"a broken chain shows the API server's refusal", aBrokenChain},
 		{"what only the webhook sees shows its refusal", aSharedQueue},
 		{"an image that cannot be pulled is Degraded", aMissingImage},
 		{"replicas in Git yield where the Application looks away", replicasInGit},
+		{"idle time writes nothing and refreshes no more than it must", idleTime},
 		{"what is pruned drains first", pruned},
 	} {
 		if !t.Run(part.name, part.run) {
@@ -85,7 +85,7 @@ func theShop(t *testing.T) {
 	base.pushed(t)
 	mustKubectl(t, shopApplication("CreateNamespace=true"), "apply", "-f", "-")
 	a := becomes(t, shop, "Synced", "Healthy")
-	if got := a.of("payments"); got != (health{"Healthy", "1 of 1 workers available."}) {
+	if got := a.of("payments"); got != (health{"Healthy", "1 of 1 worker available."}) {
 		t.Errorf("payments is shown as %+v", got)
 	}
 	if got := a.of("mail"); got.Status != "Healthy" || !strings.HasPrefix(got.Message, "No worker is wanted") {

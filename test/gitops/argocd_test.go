@@ -27,11 +27,11 @@ func TestArgoCD(t *testing.T) {
 		{"QueueWorkers become Synced and Healthy", theShop},
 		{"a new image is Progressing until the last old worker has drained", aRollout},
 		{"an autoscaler's replicas are no difference where Git has none", replicasOutsideGit},
-		{"idle time writes nothing and refreshes no more than it must", idleTime},
 		{"a broken chain shows the API server's refusal", aBrokenChain},
 		{"what only the webhook sees shows its refusal", aSharedQueue},
 		{"an image that cannot be pulled is Degraded", aMissingImage},
 		{"replicas in Git yield where the Application looks away", replicasInGit},
+		{"idle time writes nothing and refreshes no more than it must", idleTime},
 		{"what is pruned drains first", pruned},
 	} {
 		if !t.Run(part.name, part.run) {
@@ -85,7 +85,7 @@ func theShop(t *testing.T) {
 	base.pushed(t)
 	mustKubectl(t, shopApplication("CreateNamespace=true"), "apply", "-f", "-")
 	a := becomes(t, shop, "Synced", "Healthy")
-	if got := a.of("payments"); got != (health{"Healthy", "1 of 1 workers available."}) {
+	if got := a.of("payments"); got != (health{"Healthy", "1 of 1 worker available."}) {
 		t.Errorf("payments is shown as %+v", got)
 	}
 	if got := a.of("mail"); got.Status != "Healthy" || !strings.HasPrefix(got.Message, "No worker is wanted") {
@@ -151,24 +151,27 @@ func replicasOutsideGit(t *testing.T) {
 	finishAll(t)
 }
 
-// refused waits for a failed sync that says why, and checks that the running
-// workers are as before.
+// refused waits for a sync that says why it fails, and checks that the running
+// workers are as before. Argo CD tries an automated sync again, for two to three
+// minutes, and shows the reason meanwhile.
 func refused(t *testing.T, texts ...string) {
 	t.Helper()
 	before, _ := workerPods(t)
 	head := suite.git.head(t)
 	var a application
-	eventually(t, "the sync has failed", func() error {
+	shown := ""
+	eventually(t, "the sync says "+texts[0], func() error {
 		a = get(t, shop)
-		if operation := a.Status.OperationState; operation.SyncResult.Revision != head || operation.Phase != "Failed" {
+		operation := a.Status.OperationState
+		shown = operation.Message
+		for _, r := range operation.SyncResult.Resources {
+			shown += "\n" + r.Kind + " " + r.Name + ": " + r.Message
+		}
+		if operation.SyncResult.Revision != head || operation.Phase == "Succeeded" || !strings.Contains(shown, texts[0]) {
 			return fmt.Errorf("%+v", operation)
 		}
 		return nil
 	})
-	shown := a.Status.OperationState.Message
-	for _, r := range a.Status.OperationState.SyncResult.Resources {
-		shown += "\n" + r.Kind + " " + r.Name + ": " + r.Message
-	}
 	for _, text := range texts {
 		if !strings.Contains(shown, text) {
 			t.Errorf("the Application does not show %q, but\n%s", text, shown)
@@ -185,7 +188,7 @@ func aBrokenChain(t *testing.T) {
 	broken.image, broken.timeouts = nextImage, "jobSeconds: 60, retryAfterSeconds: 30"
 	broken.pushed(t)
 	refused(t, "job-not-below-retry-after: jobSeconds 60 must be below retryAfterSeconds 30",
-		"a second worker runs the same job", "set retryAfterSeconds to 65")
+		"a second worker runs the same job", "set retryAfterSeconds to 68")
 	broken.timeouts = base.timeouts
 	broken.pushed(t)
 	becomes(t, shop, "Synced", "Healthy")

@@ -36,7 +36,8 @@ func TestFaults(t *testing.T) {
 		},
 		"the leader lost": func(t *testing.T) {
 			lost := leader(t)
-			id := mustKubectl(t, "-n", system, "get", "pod", lost, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
+			pod, _, _ := strings.Cut(lost, "_")
+			id := mustKubectl(t, "-n", system, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
 			if err := suite.node.Kill(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}

@@ -31,8 +31,10 @@ const namespace = "bench"
 // settleLimit bounds the wait for one run.
 const settleLimit = 30 * time.Minute
 
+// No monitor: what is compared is the way from a declaration to its workers, and the bare client makes nothing else.
 const manifest = `
 spec:
+  monitor: {enabled: false}
   queue: {connection: redis, names: [payments, default], blockForSeconds: 5}
   timeouts: {httpSeconds: 20, jobSeconds: 30, retryAfterSeconds: 90}
   template:

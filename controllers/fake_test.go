@@ -38,6 +38,7 @@ type world struct {
 	statuses   int   // writes of statuses
 	answer     error // to the next applies; nil = they work
 	drops      bool  // the API server drops a field that was applied
+	hidden     error // to who reads a ServiceAccount; nil = it works
 }
 
 const agentImage = "registry.example/operator:1.0.0"
@@ -80,6 +81,9 @@ func newWorld(t *testing.T) *world {
 				return err
 			},
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if _, account := object.(*corev1.ServiceAccount); account && w.hidden != nil {
+					return w.hidden
+				}
 				err := c.Get(ctx, key, object, options...)
 				w.dropField(object)
 				return err

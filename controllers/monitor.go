@@ -23,6 +23,22 @@ import (
 	"github.com/queueworker/operator/internal/workload"
 )
 
+// keepMonitor reads, plans and writes the monitor's objects, after the workers' own: whatever is wrong here, they are rolled out
+// and reported on.
+func (r *Reconciler) keepMonitor(ctx context.Context, known *known, o *rollout.Observed, plan *rollout.Plan) error {
+	err := r.readMonitor(ctx, known, o)
+	if err == nil {
+		plan.Monitor, err = rollout.PlanMonitor(o, r.options.RenderMonitor)
+	}
+	if err == nil {
+		err = r.applyMonitor(ctx, known, &plan.Monitor)
+	}
+	if apierrors.IsForbidden(err) {
+		plan.Monitor.Problem = "The operator may not make it: " + err.Error() + "."
+	}
+	return err
+}
+
 // readMonitor reads the monitor's objects. Before one is made, the API server is
 // asked whether somebody else has the name: the cache holds only our own.
 func (r *Reconciler) readMonitor(ctx context.Context, known *known, o *rollout.Observed) error {

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	watchevent "sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -145,6 +147,37 @@ func TestAMonitorNeverHoldsUpTheWorkers(t *testing.T) {
 	}
 	w.answer = nil
 	w.clock.SetTime(w.clock.Now().Add(refusalPause))
+	w.reconcile()
+	if c := w.consuming(); c.Reason != v1alpha1.ReasonMonitorStarting {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Nor does what cannot even be read: the workers are made and reported on, and it is tried again.
+func TestAnUnreadableMonitorHoldsUpNobody(t *testing.T) {
+	w := monitored(t)
+	for _, c := range []struct {
+		hidden error
+		told   string
+	}{
+		{apierrors.NewInternalError(errors.New("busy")), ""},
+		{apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "mail-monitor", errors.New("no role")), "The operator may not make it: serviceaccounts"},
+	} {
+		w.hidden = c.hidden
+		w.clock.SetTime(w.clock.Now().Add(statusPause))
+		if _, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: mail}); !errors.Is(err, c.hidden) {
+			t.Errorf("returned %v, wanted %v", err, c.hidden)
+		}
+		w.get(&appsv1.Deployment{})
+		if w.worker().Status.Chain == "" {
+			t.Error("no status")
+		}
+		if got := w.consuming().Message; c.told != "" && !strings.Contains(got, c.told) {
+			t.Errorf("Consuming says %q, wanted %q", got, c.told)
+		}
+	}
+	w.hidden = nil
+	w.clock.SetTime(w.clock.Now().Add(statusPause))
 	w.reconcile()
 	if c := w.consuming(); c.Reason != v1alpha1.ReasonMonitorStarting {
 		t.Errorf("%+v", c)

@@ -36,7 +36,7 @@ func (r *Reconciler) observe(ctx context.Context, known *known, qw *v1alpha1.Que
 		Now:         r.options.Clock.Now(),
 		Chain:       chainsource.FromQueueWorker(qw, chainsource.Options{GraceCap: r.options.GraceCap}),
 	}
-	for _, read := range []reader{r.judge, r.readDeployment, r.readBudgets, r.readPods, r.readPreflight, r.readTrials, r.readMonitor} {
+	for _, read := range []reader{r.judge, r.readDeployment, r.readBudgets, r.readPods, r.readPreflight, r.readTrials} {
 		if err := read(ctx, known, o); err != nil {
 			return nil, err
 		}

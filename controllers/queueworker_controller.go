@@ -55,8 +55,8 @@ func newReconciler(options Options) *Reconciler {
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
@@ -101,16 +101,15 @@ func (r *Reconciler) act(ctx context.Context, known *known, o *rollout.Observed)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if plan.Monitor, err = rollout.PlanMonitor(o, r.options.RenderMonitor); err != nil {
-		return ctrl.Result{}, err
-	}
 	if plan, err = r.apply(ctx, known, o, plan); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.applyMonitor(ctx, known, &plan.Monitor); err != nil {
+	unwatched := r.keepMonitor(ctx, known, o, &plan)
+	result, err := r.report(ctx, known, o, &plan, status.Of(o, &plan))
+	if err := errors.Join(err, unwatched); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.report(ctx, known, o, &plan, status.Of(o, &plan))
+	return result, nil
 }
 
 // forget drops what was kept of a QueueWorker that is gone.

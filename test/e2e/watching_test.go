@@ -45,6 +45,7 @@ func TestEveryStateIsTold(t *testing.T) {
 			w := watch(t, connection, fmt.Sprint("10.0.0.", 64+i))
 			w.becomes(t, v1alpha1.StateEmpty, "nothing to do")
 			w.loaded(t)
+			w.failing(t)
 			w.frozen(t)
 			w.stuckInACall(t)
 			w.scaledToZero(t)
@@ -77,6 +78,7 @@ func watch(t *testing.T, connection, address string) *watched {
 	}
 	w.fill(t)
 	w.qw = w.queueWorker("watched", 2, ordinary)
+	w.qw.Spec.Retries.Tries = ptr.To[int32](1)
 	w.qw.Spec.Monitor = v1alpha1.Monitor{IntervalSeconds: ptr.To[int32](lookEvery), StuckAfterSeconds: ptr.To[int32](stuckAfter)}
 	// What `artisan down` writes is seen by the monitor's pod where the folder is shared.
 	pod := &w.qw.Spec.Template.Spec
@@ -161,6 +163,42 @@ func (w *watched) loaded(t *testing.T) {
 	w.stays(t, v1alpha1.StateBusy, 2*lookEvery)
 	w.clear(t)
 	w.empties(t)
+}
+
+// failing lets one class fail among healthy ones. It is named and counted, and what its exception says is nowhere.
+func (w *watched) failing(t *testing.T) {
+	t.Helper()
+	const jobs, saying = 2000, "this job always fails"
+	w.dispatch(t, "Fails", "bad", nil, fmt.Sprint("--times=", jobs))
+	w.dispatch(t, "Short", "good", nil, "--times=100")
+	w.empties(t)
+	if failed := w.counts(t).Failed; failed != jobs {
+		t.Fatalf("%d jobs failed, wanted %d", failed, jobs)
+	}
+	eventually(t, 2*lookEvery*time.Second+late, "all failures are counted", func() bool {
+		now := current(t, w.qw).Status.QueueState
+		return now != nil && now.Failed != nil && *now.Failed == jobs
+	})
+	now := current(t, w.qw).Status.QueueState
+	if wanted := (v1alpha1.FailingJob{Class: `App\Jobs\Fails`, Error: "RuntimeException", Count: jobs}); !slices.Equal(now.Failing, []v1alpha1.FailingJob{wanted}) {
+		t.Errorf("failing is %+v, wanted %+v", now.Failing, wanted)
+	}
+	pod := suite.pods.labelled(v1alpha1.LabelMonitor, w.qw.Name)[0].Name
+	metrics, err := suite.client.CoreV1().Pods(namespace).ProxyGet("http", pod, "9464", "/metrics", nil).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wanted := fmt.Sprintf(`class="App\\Jobs\\Fails",error="RuntimeException"} %d`, jobs); !strings.Contains(string(metrics), wanted) {
+		t.Errorf("the metrics do not say %s:\n%s", wanted, metrics)
+	}
+	for what, text := range map[string]string{
+		"the metrics": string(metrics), "the QueueWorker": mustKubectl(t, "get", "qw", w.qw.Name, "-o", "yaml"),
+		"the monitor's log": mustKubectl(t, "logs", pod), "the events": mustKubectl(t, "get", "events", "-o", "yaml"),
+	} {
+		if strings.Contains(text, saying) {
+			t.Errorf("%s shows what an exception says", what)
+		}
+	}
 }
 
 // frozen stops the workers' processes where they are.

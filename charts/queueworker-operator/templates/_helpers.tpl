@@ -103,10 +103,10 @@ logging:
 # Monitors get both on the status of their own QueueWorker, and nobody may give what they have not.
 - apiGroups: [""]
   resources: [serviceaccounts]
-  verbs: [list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
 # Owners of Deployments and budgets, where the API server wants to see that they may be held up.
 - apiGroups: [queueworker.dev]
   resources: [queueworkers/finalizers]

@@ -200,7 +200,7 @@ func (l *lab) startManager(flags ...string) *operator.Manager {
 
 // has says whether the workers of the sample are there.
 func (l *lab) has(namespace string) bool {
-	return l.run("-n "+namespace+" get deployments -o name") != ""
+	return l.run("-n "+namespace+" get deployment payments --ignore-not-found -o name") != ""
 }
 
 func (l *lab) eventually(what string, holds func() bool) {

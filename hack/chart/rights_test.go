@@ -140,7 +140,7 @@ func (l *lab) doEverything() {
 	l.run("-n shop scale qw payments --replicas=2")
 	l.is("payments", "{.status.ready}", "2/2")
 	l.run("-n shop delete qw --all --wait=false")
-	l.eventually("no Deployment", func() bool { return !l.has("shop") })
+	l.eventually("no Deployment", func() bool { return l.run("-n shop get deployments -o name") == "" })
 	if err := standby.Stop(); err != nil {
 		l.t.Error(err)
 	}

@@ -80,11 +80,11 @@ func States() []State {
 // QueueState is what the monitor saw of the queue. A number that the driver
 // cannot tell is left out.
 type QueueState struct {
-	// State is what the queue does.
+	// State is what the queue does: the reason of Consuming.
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// Since is when it began to.
+	// Since is when it began to do what state says.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 

@@ -37,7 +37,7 @@ func ours(t *testing.T) map[string]apiextensionsv1.JSONSchemaProps {
 			}
 			at := strings.TrimPrefix(path+"."+name, ".")
 			fields[at] = field
-			if at != "spec.template" && at != "spec.strategy" {
+			if at != "spec.template" && at != "spec.strategy" && at != "spec.monitor.resources" { // Kubernetes' own types
 				collect(at, &field)
 			}
 		}

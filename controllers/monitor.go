@@ -47,8 +47,9 @@ func (r *Reconciler) readMonitor(ctx context.Context, known *known, o *rollout.O
 		return nil
 	}
 	key := client.ObjectKey{Namespace: qw.Namespace, Name: workload.MonitorName(qw.Name)}
-	look := &looking{r: r, known: known, key: key, live: qw.Spec.Monitored()}
+	look := &looking{r: r, known: known, key: key, live: qw.Spec.Monitored() && qw.Spec.Monitor.ServiceAccountName == ""}
 	o.Watch.ServiceAccount = findOne(ctx, look, "ServiceAccount", &corev1.ServiceAccount{})
+	look.live = qw.Spec.Monitored()
 	o.Watch.Role = findOne(ctx, look, "Role", &rbacv1.Role{})
 	o.Watch.RoleBinding = findOne(ctx, look, "RoleBinding", &rbacv1.RoleBinding{})
 	o.Watch.Deployment = findOne(ctx, look, "Deployment", &appsv1.Deployment{})

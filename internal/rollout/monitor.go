@@ -102,6 +102,8 @@ func (o *Observed) monitorParts(render workload.Renderer, monitored bool) ([]Mon
 	}
 	if account := workload.MonitorServiceAccount(o.QueueWorker); account != nil {
 		parts[0].Wanted = account
+	} else { // the older monitor may still need it, or it is the very one that is named: it goes with the monitor
+		parts[0].Live = nil
 	}
 	parts[1].Wanted = workload.MonitorRole(o.QueueWorker)
 	parts[2].Wanted = workload.MonitorRoleBinding(o.QueueWorker)

@@ -86,6 +86,7 @@ func WithMonitor(image string) Renderer {
 		}
 		pod.HostNetwork = false // a second monitor on the node would find the port taken
 		pod.TopologySpreadConstraints = nil
+		pod.ReadinessGates = nil // nobody opens them for it
 		if pod.Affinity != nil {
 			pod.Affinity.PodAffinity, pod.Affinity.PodAntiAffinity = nil, nil
 		}

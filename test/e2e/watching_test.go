@@ -158,7 +158,7 @@ func (w *watched) empties(t *testing.T) {
 
 func (w *watched) loaded(t *testing.T) {
 	t.Helper()
-	w.dispatch(t, "Long", "load", seconds(2), "--times=60")
+	w.dispatch(t, "Long", "load", seconds(2), "--times=600")
 	w.becomes(t, v1alpha1.StateBusy, "jobs are worked on")
 	w.stays(t, v1alpha1.StateBusy, 2*lookEvery)
 	w.clear(t)
@@ -284,7 +284,7 @@ func (w *watched) maintenance(t *testing.T) {
 // monitorKilled kills the monitor in the middle of work: another goes on where it was.
 func (w *watched) monitorKilled(t *testing.T) {
 	t.Helper()
-	w.dispatch(t, "Long", "unseen", seconds(2), "--times=60")
+	w.dispatch(t, "Long", "unseen", seconds(2), "--times=600")
 	w.becomes(t, v1alpha1.StateBusy, "jobs are worked on, and the monitor will be killed")
 	mustKubectl(t, "delete", "pod", "-l", v1alpha1.LabelMonitor+"="+w.qw.Name, "--grace-period=0", "--force")
 	w.stays(t, v1alpha1.StateBusy, 4*lookEvery)

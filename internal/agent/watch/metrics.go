@@ -12,7 +12,7 @@ import (
 	"github.com/queueworker/operator/internal/monitor"
 )
 
-// missed is after how many intervals without a line the watcher is not ready.
+// missed is after how many intervals without a look the watcher is not ready.
 const missed = 3
 
 // Handler serves the metrics and the readiness.
@@ -24,9 +24,10 @@ func (w *Watcher) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) {
 		w.mu.Lock()
-		last := w.told.lastLook
+		answered, ended := w.told.lastLook, w.told.ended
 		w.mu.Unlock()
-		if last.IsZero() || time.Since(last) > missed*w.Config.Interval()+DefaultPatience {
+		// One that has worked and now says that nobody answers is needed more than ever.
+		if answered.IsZero() || time.Since(ended) > missed*w.Config.Interval()+DefaultPatience {
 			http.Error(out, "no look at the queues has ended for a while", http.StatusServiceUnavailable)
 			return
 		}

@@ -275,4 +275,11 @@ func (r *running) kill() {
 	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
 	_ = r.ask.Close()
 	_ = r.cmd.Wait()
+	// What a wrapper started is the monitor's own child now, where the monitor is the container's first process.
+	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
+		if _, err := syscall.Wait4(-r.cmd.Process.Pid, nil, syscall.WNOHANG, nil); errors.Is(err, syscall.ECHILD) {
+			return
+		}
+		time.Sleep(wait)
+	}
 }

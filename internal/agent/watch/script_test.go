@@ -207,6 +207,26 @@ func TestMetricsOfNothing(t *testing.T) {
 	}
 }
 
+// A monitor that nobody answers goes on telling so; one that looks no more does not.
+func TestReadyWhileItLooks(t *testing.T) {
+	w := &watch.Watcher{Config: config(), Script: speaker(t, "exit 0"), Log: &strings.Builder{}}
+	now := time.Now()
+	long := now.Add(-4*w.Config.Interval() - time.Minute)
+	for _, c := range []struct {
+		ended, answered time.Time
+		ready           int
+	}{
+		{now, time.Time{}, http.StatusServiceUnavailable}, {now, now, http.StatusOK}, {now, long, http.StatusOK}, {long, long, http.StatusServiceUnavailable},
+	} {
+		w.Looked(c.ended, c.answered)
+		recorder := httptest.NewRecorder()
+		w.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+		if recorder.Code != c.ready {
+			t.Errorf("%+v: %d", c, recorder.Code)
+		}
+	}
+}
+
 // server answers as the API server would.
 type server struct {
 	object kubeapi.Object

@@ -46,6 +46,7 @@ type told struct {
 	stored    *int64
 	totals    []monitor.Failing
 	lastLook  time.Time // the last line of the script
+	ended     time.Time // the last look, answered or not
 	restarts  map[Cause]int64
 	writes    int64
 	apiErrors int64
@@ -159,6 +160,7 @@ func (w *Watcher) tell(snapshot monitor.Snapshot, record Record, err error, wrot
 	defer w.mu.Unlock()
 	w.told.snapshot, w.told.state, w.told.totals = snapshot, w.judgement.State, w.failures.Totals()
 	w.told.stored = nil
+	w.told.ended = snapshot.At
 	if err == nil {
 		w.told.lastLook = snapshot.At
 		if record.Failed != nil {

@@ -37,6 +37,7 @@ const (
 	admittedWith answer = "admitted with a warning"
 	refused      answer = "refused by the rule"
 	notAsked     answer = "the webhook was not reached, and the writer told so"
+	conflicting  answer = "another write came first, and the writer was told so"
 	other        answer = "anything else"
 )
 
@@ -45,7 +46,9 @@ var right = map[nature]answer{good: admitted, warned: admittedWith, broken: refu
 
 // wrong says whether an answer is neither the webhook's own verdict nor an error
 // that tells the writer to try again.
-func wrong(of nature, got answer) bool { return got != right[of] && got != notAsked }
+func wrong(of nature, got answer) bool {
+	return got != right[of] && got != notAsked && got != conflicting
+}
 
 func answerOf(err error, warnings []string) answer {
 	switch {
@@ -57,6 +60,8 @@ func answerOf(err error, warnings []string) answer {
 		return refused
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return notAsked
+	case apierrors.IsConflict(err):
+		return conflicting
 	default:
 		return other
 	}
@@ -111,7 +116,7 @@ func TestOnlyTheRightVerdictAndAFailedCallPass(t *testing.T) {
 		{"refused by something else", byCEL, nil, nil},
 		{"the webhook not reached", unreached, nil, []nature{good, warned, broken}},
 		{"another error of the server", apierrors.NewInternalError(context.DeadlineExceeded), nil, nil},
-		{"a conflict", conflict, nil, nil},
+		{"a conflict", conflict, nil, []nature{good, warned, broken}},
 		{"no answer", context.DeadlineExceeded, nil, nil},
 	} {
 		var passes []nature

@@ -28,6 +28,8 @@ const (
 	// reservations of all others here.
 	takenQueue = "orders"
 	patience   = 2 * time.Minute
+	// atOnce bounds what is under way on a machine that cannot keep up.
+	atOnce = 4 * perSecond
 )
 
 // write is one request: an update of a stored object, or a create that is only
@@ -158,6 +160,7 @@ func eventually(t *testing.T, what string, try func() error) {
 func load(ctx context.Context, namespace string, until <-chan struct{}) *tally {
 	result := newTally()
 	var under sync.WaitGroup
+	places := make(chan struct{}, atOnce)
 	random := rand.New(rand.NewPCG(8, perSecond)) // the same writes in every run
 	tick := time.NewTicker(time.Second / perSecond)
 	defer tick.Stop()
@@ -171,7 +174,9 @@ func load(ctx context.Context, namespace string, until <-chan struct{}) *tally {
 		case <-tick.C:
 		}
 		w := pickWrite(random, n)
+		places <- struct{}{}
 		under.Go(func() {
+			defer func() { <-places }()
 			start := time.Now()
 			got, err := w.send(ctx, namespace)
 			result.add(w, got, err, time.Since(start))

@@ -51,7 +51,7 @@ func (r *tally) verdicts() (verdicts, all int) {
 	for _, answers := range r.times {
 		for got, times := range answers {
 			all += len(times)
-			if got != notAsked && got != other {
+			if got != notAsked && got != conflicting && got != other {
 				verdicts += len(times)
 			}
 		}

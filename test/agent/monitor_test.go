@@ -335,7 +335,7 @@ func TestMonitorServerAway(t *testing.T) {
 				if away.State != monitor.Unknown || away.Since.Before(began) || !again.Since.Equal(away.Since) || again.Depth != nil || again.Ready != nil || again.OldestSeconds != nil {
 					t.Fatalf("silent %t: %+v", silent, again)
 				}
-				if !strings.Contains(away.Message, "default") || !strings.Contains(away.Message, "Exception") {
+				if !strings.Contains(away.Message, "default") || !strings.Contains(away.Message, "Exception (") {
 					t.Errorf("silent %t: the reason is %q", silent, away.Message)
 				}
 				for name, value := range w.metrics(t) {

@@ -6,6 +6,7 @@ use App\Console\HorizonWork;
 use App\FileFailer;
 use Illuminate\Queue\Events\JobProcessing;
 use Illuminate\Queue\Events\Looping;
+use Illuminate\Queue\Failed\FileFailedJobProvider;
 use Illuminate\Support\Facades\Event;
 use Illuminate\Support\ServiceProvider;
 
@@ -15,7 +16,7 @@ class AppServiceProvider extends ServiceProvider
     public function register(): void
     {
         $this->listen((string) getenv('APP_LISTENERS'));
-        if (config('queue.failed.driver') === 'file') {
+        if (config('queue.failed.driver') === 'file' && ! class_exists(FileFailedJobProvider::class)) {
             $this->app->extend('queue.failer', function () {
                 return new FileFailer(config('queue.failed.path'));
             });

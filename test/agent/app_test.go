@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,9 +21,11 @@ import (
 
 // The queues that tests run on.
 const (
-	onSQLite  = "sqlite"
-	onMariaDB = "mariadb"
-	onRedis   = "redis"
+	onSQLite     = "sqlite"
+	onMariaDB    = "mariadb"
+	onPostgreSQL = "postgresql"
+	onRedis      = "redis"
+	onBeanstalkd = "beanstalkd"
 )
 
 // app is one copy of the application with a queue of its own.
@@ -84,6 +87,17 @@ func newApp(t *testing.T, queue string, env ...string) *app {
 		a.env = append(a.env, env...)
 		a.artisan(t, "app:schema")
 		return a
+	case onPostgreSQL:
+		a.postgres(t, "postgres", "CREATE DATABASE "+name)
+		a.env = append(a.env, "QUEUE_CONNECTION=database", "DB_CONNECTION=pgsql", "DB_USERNAME=fence", "DB_DATABASE="+name,
+			"DB_PORT="+must[string](t)(postgresPort()))
+		a.env = append(a.env, env...)
+		a.artisan(t, "app:schema")
+		return a
+	case onBeanstalkd:
+		a.connection = "beanstalkd"
+		a.env = append(a.env, "QUEUE_CONNECTION=beanstalkd", "DB_DATABASE="+a.database, "BEANSTALKD_QUEUE="+name,
+			"BEANSTALKD_PORT="+must[string](t)(beanstalkdPort()))
 	case onRedis:
 		a.connection, a.prefix = "redis", name+"_"
 		a.env = append(a.env, "QUEUE_CONNECTION=redis", "DB_DATABASE="+a.database, "REDIS_PREFIX="+a.prefix,
@@ -112,6 +126,26 @@ func (a *app) sql(t *testing.T, statement string) {
 	if out, err := exec.Command("php8.2", "-r", code).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", statement, err, out)
 	}
+}
+
+// postgres runs one statement on PostgreSQL.
+func (a *app) postgres(t *testing.T, database, statement string) {
+	t.Helper()
+	out, err := exec.Command("psql", "-X", "-h", "127.0.0.1", "-p", must[string](t)(postgresPort()), "-U", "fence", "-d", database, "-c", statement).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", statement, err, out)
+	}
+}
+
+// change runs one statement in the application's own database.
+func (a *app) change(t *testing.T, statement string) {
+	t.Helper()
+	name := filepath.Base(a.dir)
+	if slices.Contains(a.env, "DB_CONNECTION=pgsql") {
+		a.postgres(t, name, statement)
+		return
+	}
+	a.sql(t, "USE "+name+"; "+statement)
 }
 
 // dispatch queues one job.

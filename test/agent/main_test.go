@@ -71,6 +71,10 @@ func requirements() error {
 		{"test -f /usr/share/php/Illuminate/Foundation/Application.php", "php-laravel-framework"},
 		{"redis-server --version", "redis-server"},
 		{"mariadbd --version", "mariadb-server"},
+		{"php8.2 -r exit((int)!extension_loaded('pdo_pgsql'));", "php8.2-pgsql"},
+		{"sh -c ls /usr/lib/postgresql/*/bin/postgres", "postgresql"},
+		{"beanstalkd -v", "beanstalkd"},
+		{"test -f /usr/share/php/Pheanstalk/autoload.php", "php-pda-pheanstalk"},
 		{"unshare --version", "util-linux"},
 	}
 	var missing []string

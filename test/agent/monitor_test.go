@@ -171,20 +171,28 @@ func TestMonitorCountsRedis(t *testing.T) {
 }
 
 func TestMonitorCountsDatabase(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, onMariaDB)
+	for _, queue := range []string{onMariaDB, onPostgreSQL} {
+		t.Run(queue, func(t *testing.T) {
+			t.Parallel()
+			countsDatabase(t, newApp(t, queue))
+		})
+	}
+}
+
+func countsDatabase(t *testing.T, a *app) {
+	t.Helper()
 	w := a.watch(t)
 	w.want(t, "default", map[string]int{"ready": 0, "delayed": 0, "reserved": 0, "expired": 0, "depth": 0})
 	a.dispatch(t, "Short", facts("n"), "--times=15")
 	a.dispatch(t, "Short", facts("n"), "--times=3", "--queue=other")
-	table := filepath.Base(a.dir) + ".jobs"
+	now := time.Now().Unix()
 	for _, change := range []string{
-		"available_at = UNIX_TIMESTAMP() + 3600 WHERE id <= 2",
-		"reserved_at = UNIX_TIMESTAMP() - 30, attempts = 1 WHERE id BETWEEN 3 AND 6",
-		"reserved_at = UNIX_TIMESTAMP() - 120, attempts = 1 WHERE id = 7",
-		"available_at = UNIX_TIMESTAMP() - 500 WHERE id = 12",
+		fmt.Sprintf("available_at = %d WHERE id <= 2", now+3600),
+		fmt.Sprintf("reserved_at = %d, attempts = 1 WHERE id BETWEEN 3 AND 6", now-30),
+		fmt.Sprintf("reserved_at = %d, attempts = 1 WHERE id = 7", now-120),
+		fmt.Sprintf("available_at = %d WHERE id = 12", now-500),
 	} {
-		a.sql(t, "UPDATE "+table+" SET "+change)
+		a.change(t, "UPDATE jobs SET "+change)
 	}
 	w.want(t, "default", map[string]int{"ready": 8, "delayed": 2, "reserved": 4, "expired": 1, "depth": 13})
 	if s := w.look(t); s.OldestSeconds == nil || *s.OldestSeconds < 500 || *s.OldestSeconds > 560 {
@@ -297,14 +305,14 @@ func (g *gate) shut() {
 // A server that is away is Unknown since then, with no number at all; back, it
 // has its numbers again, from the same script.
 func TestMonitorServerAway(t *testing.T) {
-	for queue, port := range map[string]func() (string, error){onRedis: redisPort, onMariaDB: mariaPort} {
+	for queue, port := range map[string]func() (string, error){onRedis: redisPort, onMariaDB: mariaPort, onPostgreSQL: postgresPort} {
 		t.Run(queue, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, queue)
 			a.dispatch(t, "Short", facts("n"), "--times=3")
 			g := newGate(t, must[string](t)(port()))
 			a.env = append(a.env, "REDIS_PORT="+g.port)
-			if queue == onMariaDB {
+			if queue != onRedis {
 				a.env = append(a.env, "DB_PORT="+g.port)
 			}
 			w := a.watch(t)
@@ -327,7 +335,7 @@ func TestMonitorServerAway(t *testing.T) {
 				if away.State != monitor.Unknown || away.Since.Before(began) || !again.Since.Equal(away.Since) || again.Depth != nil || again.Ready != nil || again.OldestSeconds != nil {
 					t.Fatalf("silent %t: %+v", silent, again)
 				}
-				if !strings.Contains(away.Message, "default") || !strings.Contains(away.Message, "Exception") {
+				if !strings.Contains(away.Message, "default") || !strings.Contains(away.Message, "Exception (") {
 					t.Errorf("silent %t: the reason is %q", silent, away.Message)
 				}
 				for name, value := range w.metrics(t) {
@@ -393,7 +401,7 @@ class Leaks extends Job
 // Failed jobs are counted by class and by exception; what is in them stays there.
 func TestMonitorFailures(t *testing.T) {
 	const secret = "4111-1111-PLANTED"
-	for _, queue := range []string{onRedis, onMariaDB} {
+	for _, queue := range []string{onRedis, onMariaDB, onPostgreSQL} {
 		t.Run(queue, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, queue, "APP_KEY_SECRET="+secret)

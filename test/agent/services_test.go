@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/queueworker/operator/internal/freeport"
+	"github.com/queueworker/operator/test/fence/servers"
 )
 
 // redisPort starts the Redis of all tests at its first use.
@@ -64,6 +65,29 @@ var mariaPort = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("mariadb: %w\n%s", err, out)
 	}
 	return port, nil
+})
+
+// postgresPort starts the PostgreSQL of all tests at its first use.
+var postgresPort = sync.OnceValues(func() (string, error) {
+	server, err := servers.Postgres("fsync=off")
+	if err != nil {
+		return "", err
+	}
+	suite.closers = append(suite.closers, server.Stop)
+	return strconv.Itoa(server.Port), nil
+})
+
+// beanstalkdPort starts the beanstalkd of all tests at its first use.
+var beanstalkdPort = sync.OnceValues(func() (string, error) {
+	port, err := takePort()
+	if err != nil {
+		return "", err
+	}
+	_, credential, err := home("beanstalkd")
+	if err != nil {
+		return "", err
+	}
+	return port, serve(credential, port, "beanstalkd", "-l", "127.0.0.1", "-p", port)
 })
 
 func takePort() (string, error) {

@@ -17,6 +17,9 @@ final class Failures
     /** Rows that were written before one that was read, and are seen after it. */
     private const LATE = 200;
 
+    /** The same in a file, whose rows have no order but their second. */
+    private const LATE_SECONDS = 60;
+
     private $app;
 
     private $connection;
@@ -28,7 +31,7 @@ final class Failures
     /** Rows up to here are older than the watch, or were counted by a script before this one. */
     private $floor;
 
-    /** Ids that were read, and may be met again. */
+    /** Rows that were read, and may be met again. */
     private $read = [];
 
     private $stored;
@@ -149,15 +152,22 @@ final class Failures
     {
         $counts = [];
         $stored = 0;
-        $last = $this->cursor ?? 0;
+        $first = $this->cursor === null;
+        $this->floor = $this->floor ?? time() - 3600;
+        $last = (int) $this->cursor;
         foreach ((array) $this->app['queue.failer']->all() as $row) {
             $at = (int) ($row->failed_at_timestamp ?? strtotime((string) $row->failed_at));
             $stored += $row->connection === $this->connection && in_array($row->queue, $queues, true) ? 1 : 0;
-            if ($at > ($this->cursor ?? time() - 3600)) {
-                $this->count($counts, $row, $queues, $at, $this->cursor === null);
+            $mark = $row->id.' '.$at; // a job that was tried again and failed again has the same id
+            if ($at > max($this->floor, (int) $this->cursor - self::LATE_SECONDS) && !isset($this->read[$mark])) {
+                $this->read[$mark] = $at;
+                $this->count($counts, $row, $queues, min($at, time()), $first);
             }
-            $last = max($last, $at);
+            $last = max($last, min($at, time()));
         }
+        $this->read = array_filter($this->read, static function ($at) use ($last) {
+            return $at > $last - self::LATE_SECONDS;
+        });
         $this->cursor = $last;
 
         return ['cursor' => (string) $last, 'stored' => $stored, 'counts' => array_values($counts)];

@@ -37,6 +37,12 @@ abstract class Queues
     /** The next question makes a connection of its own. */
     public function forget(): void
     {
+        $name = $this->connection;
+        $forget = function () use ($name) {
+            unset($this->connections[$name]);
+        };
+        $manager = $this->app['queue'];
+        $forget->bindTo($manager, get_class($manager))();
     }
 
     /** How the driver itself calls the queue. */
@@ -195,12 +201,26 @@ final class Sqs extends Queues
             'reserved' => $number('ApproximateNumberOfMessagesNotVisible'),
         ] + self::NOTHING;
     }
+
+    /** Left alone, the client waits a minute for an answer, and asks four times. */
+    protected function queue()
+    {
+        $options = 'queue.connections.'.$this->connection;
+        $config = $this->app['config'];
+        $config->set([
+            "$options.http" => ['timeout' => Server::PATIENCE, 'connect_timeout' => Server::PATIENCE] + (array) $config->get("$options.http"),
+            "$options.retries" => 1,
+        ]);
+
+        return parent::queue();
+    }
 }
 
 final class Beanstalkd extends Queues
 {
     public function numbers(string $name): array
     {
+        $this->forget(); // not every client notices that the server was started again
         $queue = $this->queue();
         $tube = class_exists('Pheanstalk\\Values\\TubeName') ? new \Pheanstalk\Values\TubeName($queue->getQueue($name)) : $queue->getQueue($name);
         try {
@@ -240,7 +260,7 @@ final class Sized extends Queues
 /** Connections that do not wait for ever. */
 final class Server
 {
-    private const PATIENCE = 5; // seconds
+    public const PATIENCE = 5; // seconds
 
     public static function database($app, ?string $name)
     {

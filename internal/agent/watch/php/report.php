@@ -8,9 +8,9 @@ final class Report
 {
     /** What the text of an error may say of its cause. Nothing else of it leaves. */
     private const HINTS = [
-        'connection refused', 'connection timed out', 'operation timed out', 'timed out', 'no route to host', 'network is unreachable',
+        'connection refused', 'connection timed out', 'operation timed out', 'timed out', 'timeout expired', 'no route to host', 'network is unreachable',
         'connection reset', 'connection lost', 'socket error', 'broken pipe', 'server has gone away', 'went away', 'lost connection', 'read error on connection',
-        'getaddrinfo', 'name or service not known', 'access denied', 'noauth', 'wrongpass', 'noperm', 'permission denied',
+        'failed to connect', 'getaddrinfo', 'name or service not known', 'could not resolve', 'could not translate', 'access denied', 'accessdenied', 'authentication failed', 'noauth', 'wrongpass', 'noperm', 'permission denied',
         'loading', 'readonly', 'clusterdown', 'moved', 'too many connections', 'unknown database', 'no such table', "doesn't exist",
         'does not exist', 'no such file or directory', 'could not find driver', 'certificate', 'is starting up', 'shutting down',
         'allowed memory size', 'class not found', 'not found',

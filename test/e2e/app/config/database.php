@@ -21,6 +21,18 @@ return [
             'prefix' => '',
             'strict' => true,
         ],
+        'pgsql' => [
+            'driver' => 'pgsql',
+            'host' => env('DB_HOST', '127.0.0.1'),
+            'port' => env('DB_PORT', '5432'),
+            'database' => env('DB_DATABASE', 'shop'),
+            'username' => env('DB_USERNAME', 'shop'),
+            'password' => env('DB_PASSWORD', ''),
+            'charset' => 'utf8',
+            'prefix' => '',
+            'schema' => 'public',
+            'sslmode' => 'prefer',
+        ],
     ],
     'migrations' => 'migrations',
     'redis' => [

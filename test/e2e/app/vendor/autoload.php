@@ -8,6 +8,9 @@ if (!is_file($framework)) {
     exit(1);
 }
 require_once $framework;
+if (is_file('/usr/share/php/Pheanstalk/autoload.php')) { // php-pda-pheanstalk, for beanstalkd only
+    require_once '/usr/share/php/Pheanstalk/autoload.php';
+}
 
 spl_autoload_register(static function (string $class): void {
     if ($class === 'Illuminate\\Contracts\\Queue\\Interruptible') {

@@ -3,8 +3,10 @@
 namespace App\Providers;
 
 use App\Console\HorizonWork;
+use App\FileFailer;
 use Illuminate\Queue\Events\JobProcessing;
 use Illuminate\Queue\Events\Looping;
+use Illuminate\Queue\Failed\FileFailedJobProvider;
 use Illuminate\Support\Facades\Event;
 use Illuminate\Support\ServiceProvider;
 
@@ -14,6 +16,11 @@ class AppServiceProvider extends ServiceProvider
     public function register(): void
     {
         $this->listen((string) getenv('APP_LISTENERS'));
+        if (config('queue.failed.driver') === 'file' && ! class_exists(FileFailedJobProvider::class)) {
+            $this->app->extend('queue.failer', function () {
+                return new FileFailer(config('queue.failed.path'));
+            });
+        }
         $this->app->bind(HorizonWork::class, function ($app) {
             return new HorizonWork($app['queue.worker'], $app['cache.store']);
         });

@@ -450,6 +450,32 @@ func TestMonitorFailures(t *testing.T) {
 	}
 }
 
+// Failed jobs that are retried or forgotten leave the store; those that stay are not new for it.
+func TestMonitorCountsNoFailureAgain(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, onMariaDB)
+	w := a.watch(t)
+	w.look(t)
+	const failures = 500 // more than the script keeps in mind
+	a.dispatch(t, "Fails", facts("f"), fmt.Sprint("--times=", failures))
+	a.artisan(t, "queue:work", "--stop-when-empty", "--tries=1", "--sleep=0")
+	counted := func() string {
+		w.look(t)
+		return w.metrics(t)[`queueworker_failed_jobs_total{queueworker="payments",class="App\\Jobs\\Fails",error="RuntimeException"}`]
+	}
+	for _, newest := range []int{failures, failures, 499, 499, 350, 350} {
+		a.change(t, fmt.Sprint("DELETE FROM failed_jobs WHERE id > ", newest))
+		if got := counted(); got != fmt.Sprint(failures) {
+			t.Errorf("with %d left: %s", newest, got)
+		}
+	}
+	a.dispatch(t, "Fails", facts("f"))
+	a.artisan(t, "queue:work", "--stop-when-empty", "--tries=1", "--sleep=0")
+	if got := counted(); got != fmt.Sprint(failures+1) {
+		t.Errorf("one more: %s", got)
+	}
+}
+
 // Maintenance mode is a pause, unless the workers do not care.
 func TestMonitorMaintenance(t *testing.T) {
 	t.Parallel()

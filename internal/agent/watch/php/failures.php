@@ -67,8 +67,11 @@ final class Failures
         if ($this->cursor === null) {
             $this->floor = $newest;
             $this->lastHour($queues, $newest, $counts);
+        } elseif ($newest < $this->cursor) { // the newest were retried or forgotten: what is left is known
+            $this->floor = $newest;
+            $this->read = [];
         } else {
-            $newest = $newest < $this->cursor ? $newest : $this->since($queues, $newest, $counts);
+            $newest = $this->since($queues, $newest, $counts);
         }
         $this->cursor = $newest;
 

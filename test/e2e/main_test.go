@@ -56,10 +56,11 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	// An interrupt must stop the node, and a test has no other way to hear of it: it would wait for what cannot come any more.
-	context.AfterFunc(ctx, func() {
+	uninterrupted := context.AfterFunc(ctx, func() {
 		_ = suite.node.Stop()
 		os.Exit(1)
 	})
+	defer uninterrupted() // the context is also over once all is done
 	return m.Run(), nil
 }
 

@@ -74,10 +74,11 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := setUp(ctx, folder); err != nil {
 		return 1, err
 	}
-	context.AfterFunc(ctx, func() { // a test has no other way to hear of an interrupt
+	uninterrupted := context.AfterFunc(ctx, func() { // a test has no other way to hear of an interrupt
 		_ = errors.Join(suite.argocd.Stop(), suite.node.Stop(), os.RemoveAll(folder))
 		os.Exit(1)
 	})
+	defer uninterrupted() // the context is also over once all is done
 	return m.Run(), nil
 }
 

@@ -29,7 +29,7 @@ func (d *demo) applyGood() error {
 	if err != nil {
 		return err
 	}
-	if err := d.check(hasWords(table, "payments 3/3 20<30<90<100 100 payments,default"), "3 of 3 workers are available, and the chain is 20 < 30 < 90 < 100"); err != nil {
+	if err := d.check(hasWords(table, "payments 3/3 MonitorStarting 20<30<90<100 payments,default"), "3 of 3 workers are available, and the chain is 20 < 30 < 90 < 100"); err != nil {
 		return err
 	}
 	command, err := d.show(`kubectl get deployment payments -o jsonpath='{.spec.template.spec.containers[0].args}{"\n"}'`)

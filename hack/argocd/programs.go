@@ -21,10 +21,10 @@ import (
 	"github.com/queueworker/operator/hack/internal/filelock"
 )
 
-// The modules that pin what is built. Argo CD runs helm for a chart.
+// The modules that pin what is built. Argo CD runs helm for a chart: the one that the chart is tested with.
 const (
 	argoModule = "hack/argocd/modules/argocd"
-	helmModule = "hack/argocd/modules/helm"
+	helmModule = "hack/chart"
 )
 
 // Programs are paths.
@@ -41,10 +41,10 @@ func Build(ctx context.Context, log io.Writer) (Programs, error) {
 		return Programs{}, err
 	}
 	var p Programs
-	if p.argocd, err = build(ctx, finder, argoModule, "github.com/argoproj/argo-cd/v2/cmd"); err != nil {
+	if p.argocd, err = build(ctx, finder, "argocd", argoModule, "github.com/argoproj/argo-cd/v2/cmd"); err != nil {
 		return Programs{}, err
 	}
-	if p.helm, err = build(ctx, finder, helmModule, "helm.sh/helm/v4/cmd/helm"); err != nil {
+	if p.helm, err = build(ctx, finder, "helm", helmModule, "helm.sh/helm/v4/cmd/helm"); err != nil {
 		return Programs{}, err
 	}
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/argoproj/argo-cd/v2")
@@ -55,7 +55,7 @@ func Build(ctx context.Context, log io.Writer) (Programs, error) {
 }
 
 // build makes one program. Its place in the cache follows from the pins.
-func build(ctx context.Context, finder binaries.Finder, module, pkg string) (string, error) {
+func build(ctx context.Context, finder binaries.Finder, name, module, pkg string) (string, error) {
 	key, err := digest(filepath.Join(finder.Root, module))
 	if err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func build(ctx context.Context, finder binaries.Finder, module, pkg string) (str
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	program := filepath.Join(folder, filepath.Base(module)+"-"+key)
+	program := filepath.Join(folder, name+"-"+key)
 	unlock, err := filelock.Acquire(ctx, filepath.Join(folder, "lock"), func() {
 		_, _ = fmt.Fprintln(finder.Log, "Waiting: another run is building Argo CD.")
 	})

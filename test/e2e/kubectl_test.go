@@ -7,23 +7,11 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 )
 
-// kubectl runs one command as a person would and returns what it prints, warnings included.
 func kubectl(ctx context.Context, stdin string, words ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, suite.node.Kubectl(), words...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+suite.node.KubeconfigPath())
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return string(out), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(words, " "), err, out)
-	}
-	return string(out), nil
+	return suite.node.RunKubectl(ctx, "", stdin, words...)
 }
 
 func mustKubectl(t *testing.T, words ...string) string {

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	"github.com/queueworker/operator/hack/node/image"
 	"github.com/queueworker/operator/hack/node/node"
+	"github.com/queueworker/operator/hack/node/onnode"
 )
 
 // suite is what every test uses: one node with the servers that the application needs.
@@ -30,39 +29,7 @@ var suite struct {
 	seed   uint64
 }
 
-func TestMain(m *testing.M) {
-	if node.Inside() {
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	if err := node.Requirements(image.Missing()...); err != nil {
-		return 1, err
-	}
-	if suite.seed, err = seed(); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, suite.node.Stop()) }()
-	if err := setUp(ctx); err != nil {
-		return 1, err
-	}
-	// An interrupt must stop the node, and a test has no other way to hear of it: it would wait for what cannot come any more.
-	uninterrupted := context.AfterFunc(ctx, func() {
-		_ = suite.node.Stop()
-		os.Exit(1)
-	})
-	defer uninterrupted() // the context is also over once all is done
-	return m.Run(), nil
-}
+func TestMain(m *testing.M) { onnode.Main(m, setUp, func() error { return suite.node.Stop() }) }
 
 // seed is of all that a test picks at random; QW_E2E_SEED repeats a run.
 func seed() (uint64, error) {
@@ -79,6 +46,13 @@ func seed() (uint64, error) {
 
 func setUp(ctx context.Context) error {
 	start := time.Now()
+	if err := node.Requirements(image.Missing()...); err != nil {
+		return err
+	}
+	var err error
+	if suite.seed, err = seed(); err != nil {
+		return err
+	}
 	builder, err := image.NewBuilder(os.Stderr)
 	if err != nil {
 		return err

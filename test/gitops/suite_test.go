@@ -13,10 +13,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +24,7 @@ import (
 	"github.com/queueworker/operator/hack/argocd"
 	"github.com/queueworker/operator/hack/node/image"
 	"github.com/queueworker/operator/hack/node/node"
+	"github.com/queueworker/operator/hack/node/onnode"
 )
 
 const (
@@ -44,57 +43,30 @@ var suite struct {
 	objects dynamic.Interface
 	argocd  *argocd.ArgoCD
 	git     gitRepository
+	folder  string
 }
 
 func TestMain(m *testing.M) {
-	if node.Inside() {
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gitops:", err)
-		code = 1
-	}
-	os.Exit(code)
+	onnode.Main(m, setUp, func() error {
+		return errors.Join(suite.argocd.Stop(), suite.node.Stop(), os.RemoveAll(suite.folder))
+	})
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
+func setUp(ctx context.Context) error {
 	for _, program := range []string{"redis-server", "git"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return 1, fmt.Errorf("%s is missing: apt-get install %s", program, program)
+			return fmt.Errorf("%s is missing: apt-get install %s", program, program)
 		}
 	}
-	folder, err := os.MkdirTemp("", "queueworker-gitops-")
-	if err != nil {
-		return 1, err
+	var err error
+	if suite.folder, err = os.MkdirTemp("", "queueworker-gitops-"); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, suite.argocd.Stop(), suite.node.Stop(), os.RemoveAll(folder)) }()
-	if err := setUp(ctx, folder); err != nil {
-		return 1, err
-	}
-	uninterrupted := context.AfterFunc(ctx, func() { // a test has no other way to hear of an interrupt
-		_ = errors.Join(suite.argocd.Stop(), suite.node.Stop(), os.RemoveAll(folder))
-		os.Exit(1)
-	})
-	defer uninterrupted() // the context is also over once all is done
-	return m.Run(), nil
-}
-
-func setUp(ctx context.Context, folder string) error {
 	programs, err := argocd.Build(ctx, os.Stderr)
 	if err != nil {
 		return err
 	}
-	images, err := makeImages(ctx)
-	if err != nil {
-		return err
-	}
-	if suite.node, err = node.Start(ctx, node.Options{}); err != nil {
-		return err
-	}
-	if err := images(suite.node); err != nil {
+	if err := startNode(ctx); err != nil {
 		return err
 	}
 	config := suite.node.RESTConfig()
@@ -104,11 +76,11 @@ func setUp(ctx context.Context, folder string) error {
 	if suite.objects, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
-	if suite.git, err = newRepository(filepath.Join(folder, "platform.git")); err != nil {
+	if suite.git, err = newRepository(filepath.Join(suite.folder, "platform.git")); err != nil {
 		return err
 	}
 	suite.argocd, err = argocd.Start(ctx, argocd.Options{
-		Programs: programs, Cluster: suite.node, Dir: filepath.Join(folder, "argocd"), Reconciliation: reconciliation,
+		Programs: programs, Cluster: suite.node, Dir: filepath.Join(suite.folder, "argocd"), Reconciliation: reconciliation,
 	})
 	return err
 }
@@ -120,38 +92,32 @@ var (
 	missingImage = strings.Replace(workerImage, ":dev", ":missing", 1)
 )
 
-// makeImages returns what gives them to a node.
-func makeImages(ctx context.Context) (func(*node.Node) error, error) {
+// startNode starts it with the images.
+func startNode(ctx context.Context) error {
 	builder, err := image.NewBuilder(os.Stderr)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer func() { _ = builder.Close() }()
 	operator, err := builder.Operator(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	worker, err := builder.Programs(ctx, "worker", "./test/gitops/worker")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	next := worker
 	next.Name = nextImage
-	return func(n *node.Node) error {
-		return errors.Join(n.Load(ctx, operator, worker, next), builder.Close())
-	}, nil
+	if suite.node, err = node.Start(ctx, node.Options{}); err != nil {
+		return err
+	}
+	return suite.node.Load(ctx, operator, worker, next)
 }
 
-// kubectl runs one command as a person would, in the root of the repository.
+// kubectl runs in the root of the repository.
 func kubectl(ctx context.Context, stdin string, words ...string) (string, error) {
-	command := exec.CommandContext(ctx, suite.node.Kubectl(), words...)
-	command.Dir = repository
-	command.Env = append(os.Environ(), "KUBECONFIG="+suite.node.KubeconfigPath())
-	command.Stdin = strings.NewReader(stdin)
-	output, err := command.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(words, " "), err, output)
-	}
-	return string(output), err
+	return suite.node.RunKubectl(ctx, repository, stdin, words...)
 }
 
 func mustKubectl(t *testing.T, stdin string, words ...string) string {

@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 
 	"github.com/queueworker/operator/hack/images/oci"
 	"github.com/queueworker/operator/hack/node/node"
+	"github.com/queueworker/operator/hack/node/onnode"
 )
 
 const (
@@ -37,47 +36,22 @@ var suite struct {
 }
 
 func TestMain(m *testing.M) {
-	if node.Inside() {
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "install:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	if err := node.Requirements(); err != nil {
-		return 1, err
-	}
-	if suite.folder, err = os.MkdirTemp("", "queueworker-install-"); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, suite.node.Stop(), os.RemoveAll(suite.folder)) }()
-	if err := setUp(ctx); err != nil {
-		return 1, err
-	}
-	// An interrupt must stop the node, and a test has no other way to hear of it: it would wait for what cannot come any more.
-	uninterrupted := context.AfterFunc(ctx, func() {
-		_ = suite.node.Stop()
-		_ = os.RemoveAll(suite.folder)
-		os.Exit(1)
-	})
-	defer uninterrupted() // the context is also over once all is done
-	return m.Run(), nil
+	onnode.Main(m, setUp, func() error { return errors.Join(suite.node.Stop(), os.RemoveAll(suite.folder)) })
 }
 
 func setUp(ctx context.Context) error {
 	start := time.Now()
+	if err := node.Requirements(); err != nil {
+		return err
+	}
+	var err error
+	if suite.folder, err = os.MkdirTemp("", "queueworker-install-"); err != nil {
+		return err
+	}
 	if err := buildHelm(ctx); err != nil {
 		return err
 	}
 	helm := time.Now()
-	var err error
 	if suite.node, err = node.Start(ctx, node.Options{}); err != nil {
 		return err
 	}
@@ -146,17 +120,9 @@ func helm(t *testing.T, words ...string) string {
 	return string(out)
 }
 
-// kubectl runs one command as a person would and returns what it prints, warnings included.
+// kubectl runs in the root of the repository.
 func kubectl(ctx context.Context, stdin string, words ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, suite.node.Kubectl(), words...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+suite.node.KubeconfigPath())
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return string(out), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(words, " "), err, out)
-	}
-	return string(out), nil
+	return suite.node.RunKubectl(ctx, root, stdin, words...)
 }
 
 func mustKubectl(t *testing.T, words ...string) string {

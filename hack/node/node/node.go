@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -173,6 +174,20 @@ func (n *Node) RESTConfig() *rest.Config { return rest.CopyConfig(n.config) }
 
 // Kubectl is the path of the kubectl with the API server's version.
 func (n *Node) Kubectl() string { return n.kubectl }
+
+// RunKubectl runs one kubectl command as a person with full rights would, in a folder (empty = this one), and returns what it
+// prints, warnings included.
+func (n *Node) RunKubectl(ctx context.Context, folder, stdin string, words ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, n.kubectl, words...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+n.KubeconfigPath())
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(words, " "), err, out)
+	}
+	return string(out), err
+}
 
 // LogsDir holds one file per component, until Stop.
 func (n *Node) LogsDir() string { return filepath.Join(n.dir, controlPlane, "logs") }

@@ -3,11 +3,8 @@
 package monitor
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -54,22 +51,10 @@ func (c Config) Encode() string {
 // DecodeConfig reads the document strictly: what is not understood is an error.
 func DecodeConfig(text string) (Config, error) {
 	var c Config
-	if err := decodeStrictly([]byte(text), &c); err != nil {
+	if err := timeoutchain.DecodeStrictly([]byte(text), &c); err != nil {
 		return Config{}, fmt.Errorf("%s is not a monitor document: %w", ConfigEnv, err)
 	}
 	return c, c.validate()
-}
-
-func decodeStrictly(text []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the document")
-	}
-	return nil
 }
 
 func (c Config) validate() error {

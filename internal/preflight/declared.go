@@ -3,12 +3,9 @@
 package preflight
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/queueworker/operator/internal/timeoutchain"
 )
@@ -72,7 +69,7 @@ func (d Declared) Encode() string {
 // error, since a judge that guesses at the law is worse than none.
 func DecodeDeclared(text string) (Declared, error) {
 	var d Declared
-	if err := decodeStrictly([]byte(text), &d); err != nil {
+	if err := timeoutchain.DecodeStrictly([]byte(text), &d); err != nil {
 		return Declared{}, fmt.Errorf("%s is not a preflight document: %w", DeclaredEnv, err)
 	}
 	if d.Version != DeclaredVersion {
@@ -87,18 +84,6 @@ func DecodeDeclared(text string) (Declared, error) {
 	default:
 		return Declared{}, fmt.Errorf("%s names fence %q, known are None, Table and Proxy", DeclaredEnv, d.Fence)
 	}
-}
-
-func decodeStrictly(text []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the document")
-	}
-	return nil
 }
 
 // chain is the chain that a worker in this pod acts on.

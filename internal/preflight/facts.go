@@ -5,6 +5,8 @@ package preflight
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/queueworker/operator/internal/timeoutchain"
 )
 
 // Facts are what the processes in the image said.
@@ -323,7 +325,7 @@ type record[T any] struct {
 
 func decode[T any](line []byte) (T, error) {
 	var r record[T]
-	err := decodeStrictly(line, &r)
+	err := timeoutchain.DecodeStrictly(line, &r)
 	return r.Facts, err
 }
 

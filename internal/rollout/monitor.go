@@ -125,23 +125,29 @@ func part[T any, P interface {
 
 // monitorTemplate is the applied template, or another where the input is.
 func (o *Observed) monitorTemplate(render workload.Renderer) (workload.Template, error) {
-	if !o.RendersMonitor() {
-		return workload.Recall(o.Watch.Deployment)
+	if applied, current := o.appliedMonitor(); current {
+		return applied, nil
 	}
 	return workload.RenderMonitor(o.QueueWorker, render, o.Watch.PullSecrets)
 }
 
 // RendersMonitor says that the monitor's template is to be rendered.
 func (o *Observed) RendersMonitor() bool {
+	_, current := o.appliedMonitor()
+	return !current
+}
+
+// appliedMonitor is the applied template, and whether it is of the user's input.
+func (o *Observed) appliedMonitor() (applied workload.Template, current bool) {
 	if o.Watch.Deployment == nil {
-		return true
+		return applied, false
 	}
 	applied, err := workload.Recall(o.Watch.Deployment)
 	if err != nil {
-		return true
+		return applied, false
 	}
 	hash, err := workload.MonitorHash(o.QueueWorker)
-	return err != nil || hash != applied.InputHash
+	return applied, err == nil && hash == applied.InputHash
 }
 
 const (

@@ -61,16 +61,25 @@ func (w Wire) Encode() string {
 // error, since a process that guesses at its limits is worse than one that does
 // not start.
 func DecodeWire(text string) (Wire, error) {
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.DisallowUnknownFields()
 	var w Wire
-	if err := decoder.Decode(&w); err != nil {
+	if err := DecodeStrictly([]byte(text), &w); err != nil {
 		return Wire{}, fmt.Errorf("%s is not a chain document: %w", WireEnv, err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Wire{}, fmt.Errorf("%s holds something after the chain document", WireEnv)
-	}
 	return w, w.validate()
+}
+
+// DecodeStrictly reads one of the documents that travel to a pod: a field that
+// is not known and anything after the document are errors.
+func DecodeStrictly(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the document")
+	}
+	return nil
 }
 
 func (w Wire) validate() error {

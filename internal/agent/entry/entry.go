@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/queueworker/operator/internal/agent/artisan"
 	"github.com/queueworker/operator/internal/agent/workdir"
 	"github.com/queueworker/operator/internal/timeoutchain"
 )
@@ -37,21 +38,11 @@ func Files() fs.FS {
 
 // Install writes the PHP files to their place.
 func Install(dir workdir.Dir, files fs.FS) error {
-	if err := os.MkdirAll(iniDir(dir), 0o755); err != nil {
-		return fmt.Errorf("make the entry's directory: %w", err)
-	}
-	names, err := fs.Glob(files, "*.php")
-	if err != nil {
+	if err := workdir.InstallPHP(dir.PHP(), files); err != nil {
 		return err
 	}
-	for _, name := range names {
-		content, err := fs.ReadFile(files, name)
-		if err != nil {
-			return err
-		}
-		if err := workdir.Keep(filepath.Join(dir.PHP(), name), content, 0o444); err != nil {
-			return fmt.Errorf("install the entry: %w", err)
-		}
+	if err := os.MkdirAll(iniDir(dir), 0o755); err != nil {
+		return fmt.Errorf("make the entry's directory: %w", err)
 	}
 	ini := fmt.Sprintf("auto_prepend_file=%q\n", filepath.Join(dir.PHP(), "prepend.php"))
 	if err := workdir.Keep(filepath.Join(iniDir(dir), "queueworker.ini"), []byte(ini), 0o444); err != nil {
@@ -61,21 +52,19 @@ func Install(dir workdir.Dir, files fs.FS) error {
 }
 
 // Wrap returns the command and the additions to its environment that let our
-// PHP run in it. The words of a queue:work command must stand by themselves,
-// since what a shell is told to run cannot be seen.
+// PHP run in it.
 func Wrap(dir workdir.Dir, runtime timeoutchain.Runtime, command []string, getenv func(string) string) (words, env []string, err error) {
 	env = []string{dirEnv + "=" + dir.Run()}
 	if runtime == timeoutchain.Horizon {
 		// A list with an empty part keeps the image's own directory.
 		return command, append(env, scanEnv+"="+getenv(scanEnv)+":"+iniDir(dir)), nil
 	}
-	at := slices.Index(command, "queue:work")
-	if at < 2 {
-		return nil, nil, fmt.Errorf("the command %q has no words `php artisan queue:work`: give them as words of their own, or supervise with SignalsOnly", command)
+	parts, err := artisan.Read(runtime, command)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: give them as words of their own, or supervise with SignalsOnly", err)
 	}
-	words = slices.Clone(command)
-	words[at-1] = filepath.Join(dir.PHP(), "entry.php")
-	return words, append(env, artisanEnv+"="+command[at-1]), nil
+	words = slices.Concat(parts.PHP, []string{filepath.Join(dir.PHP(), "entry.php")}, parts.Options)
+	return words, append(env, artisanEnv+"="+parts.Artisan), nil
 }
 
 func iniDir(dir workdir.Dir) string { return filepath.Join(dir.PHP(), "ini") }

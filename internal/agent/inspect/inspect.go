@@ -10,12 +10,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/queueworker/operator/internal/agent/artisan"
 	"github.com/queueworker/operator/internal/agent/workdir"
 	"github.com/queueworker/operator/internal/preflight"
 	"github.com/queueworker/operator/internal/timeoutchain"
@@ -49,19 +49,13 @@ type Plan struct {
 }
 
 // For plans the inspection of the application that a worker's command starts.
-// The words of the command must stand by themselves, since what a shell is told
-// to run cannot be seen.
 func For(runtime timeoutchain.Runtime, declared preflight.Declared, command []string) (Plan, error) {
-	name := "queue:work"
-	if runtime == timeoutchain.Horizon {
-		name = "horizon"
-	}
-	at := slices.Index(command, name)
-	if at < 2 {
-		return Plan{}, fmt.Errorf("the command %q has no words `php artisan %s`: give them as words of their own, or switch the preflight off", command, name)
+	words, err := artisan.Read(runtime, command)
+	if err != nil {
+		return Plan{}, fmt.Errorf("%w: give them as words of their own, or switch the preflight off", err)
 	}
 	p := Plan{
-		PHP: command[:at-1], Artisan: command[at-1], Options: command[at:],
+		PHP: words.PHP, Artisan: words.Artisan, Options: words.Options,
 		Connection: declared.Connection, Limit: DefaultLimit,
 	}
 	if len(declared.Queues) > 0 {
@@ -75,23 +69,11 @@ func For(runtime timeoutchain.Runtime, declared preflight.Declared, command []st
 
 // Install writes the PHP files to a directory.
 func Install(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the directory of the PHP files: %w", err)
-	}
-	names, err := fs.Glob(embedded, "php/*.php")
+	files, err := fs.Sub(embedded, "php")
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		content, err := embedded.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if err := workdir.Keep(filepath.Join(dir, filepath.Base(name)), content, 0o444); err != nil {
-			return fmt.Errorf("install the PHP files: %w", err)
-		}
-	}
-	return nil
+	return workdir.InstallPHP(dir, files)
 }
 
 // Inspect asks. What goes wrong is part of the facts.

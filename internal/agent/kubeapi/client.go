@@ -38,6 +38,8 @@ const ServiceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Client asks the API server about one object.
 type Client struct {
+	namespace, name string
+
 	url       string
 	dir       string // with token and ca.crt
 	authority []byte // that http trusts
@@ -51,7 +53,7 @@ func New(getenv func(string) string, dir, namespace, name string) (*Client, erro
 		return nil, fmt.Errorf("KUBERNETES_SERVICE_HOST is %q and KUBERNETES_SERVICE_PORT %q: this is no pod", host, port)
 	}
 	path := "/apis/" + apiVersion + "/namespaces/" + url.PathEscape(namespace) + "/queueworkers/" + url.PathEscape(name) + "/status"
-	return &Client{url: "https://" + net.JoinHostPort(host, port) + path, dir: dir}, nil
+	return &Client{namespace: namespace, name: name, url: "https://" + net.JoinHostPort(host, port) + path, dir: dir}, nil
 }
 
 // Object is what the monitor reads of a QueueWorker.
@@ -116,9 +118,8 @@ type applied struct {
 
 // Apply writes the monitor's part of the status.
 func (c *Client) Apply(ctx context.Context, status monitor.Status, condition monitor.Condition) error {
-	parts := strings.Split(c.url, "/")
 	body, err := json.Marshal(document{
-		APIVersion: apiVersion, Kind: kind, Metadata: map[string]any{"name": parts[len(parts)-2], "namespace": parts[len(parts)-4]},
+		APIVersion: apiVersion, Kind: kind, Metadata: map[string]any{"name": c.name, "namespace": c.namespace},
 		Status: applied{QueueState: status, Conditions: []monitor.Condition{condition}},
 	})
 	if err == nil {

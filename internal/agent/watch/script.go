@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/queueworker/operator/internal/agent/artisan"
 	"github.com/queueworker/operator/internal/agent/workdir"
 	"github.com/queueworker/operator/internal/monitor"
 	"github.com/queueworker/operator/internal/timeoutchain"
@@ -81,39 +82,23 @@ type Script struct {
 
 // For plans the watch of the application that a worker's command starts.
 func For(config monitor.Config, command []string) (*Script, error) {
-	name := "queue:work"
-	if config.Runtime == timeoutchain.Horizon {
-		name = "horizon"
-	}
-	at := slices.Index(command, name)
-	if at < 2 {
-		return nil, fmt.Errorf("the command %q has no words `php artisan %s`: give the worker's command after \"--\", its words by themselves", command, name)
+	words, err := artisan.Read(config.Runtime, command)
+	if err != nil {
+		return nil, fmt.Errorf("%w: give the worker's command after \"--\", its words by themselves", err)
 	}
 	return &Script{
-		PHP: command[:at-1], Artisan: command[at-1], Options: command[at:], Config: config,
+		PHP: words.PHP, Artisan: words.Artisan, Options: words.Options, Config: config,
 		Restarts: map[Cause]int64{}, patience: DefaultPatience, floor: floor, Output: io.Discard,
 	}, nil
 }
 
 // Install writes the PHP files to a directory.
 func Install(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the directory of the PHP files: %w", err)
-	}
-	names, err := fs.Glob(embedded, "php/*.php")
+	files, err := fs.Sub(embedded, "php")
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		content, err := embedded.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if err := workdir.Keep(filepath.Join(dir, filepath.Base(name)), content, 0o444); err != nil {
-			return fmt.Errorf("install the PHP files: %w", err)
-		}
-	}
-	return nil
+	return workdir.InstallPHP(dir, files)
 }
 
 // running is one process.

@@ -16,6 +16,7 @@ package workdir
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -89,6 +90,27 @@ func Keep(path string, content []byte, mode os.FileMode) error {
 		return nil
 	}
 	return WriteFile(path, content, mode)
+}
+
+// InstallPHP writes the PHP files to a folder, which it makes.
+func InstallPHP(folder string, files fs.FS) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("make the directory of the PHP files: %w", err)
+	}
+	names, err := fs.Glob(files, "*.php")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		if err := Keep(filepath.Join(folder, name), content, 0o444); err != nil {
+			return fmt.Errorf("install the PHP files: %w", err)
+		}
+	}
+	return nil
 }
 
 // WriteFile replaces a file so that a reader sees the old or the new content,

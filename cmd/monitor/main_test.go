@@ -5,51 +5,19 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/queueworker/operator/internal/agent/selfcopy/selfcopytest"
 	"github.com/queueworker/operator/internal/monitor"
 )
 
-const module = "github.com/queueworker/operator/"
-
 // The monitor is copied into other people's images, as the agent is.
 func TestImportsStayInTheStandardLibrary(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, out)
-	}
-	seen := strings.Fields(string(out))
-	if len(seen) < 5 {
-		t.Fatalf("go list names only %q", seen)
-	}
-	for _, path := range seen {
-		inside, ours := strings.CutPrefix(path, module)
-		if !ours || inside != "cmd/monitor" && inside != "internal/timeoutchain" && inside != "internal/monitor" && !strings.HasPrefix(inside, "internal/agent/") {
-			t.Errorf("the monitor imports %s", path)
-		}
-	}
+	selfcopytest.Imports(t, "cmd/monitor", "internal/timeoutchain", "internal/monitor")
 }
 
-func TestBinaryIsSmall(t *testing.T) {
-	const most = 8 << 20
-	program := filepath.Join(t.TempDir(), "monitor")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	info, err := os.Stat(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Size() > most {
-		t.Errorf("the stripped monitor has %d bytes, at most %d are allowed", info.Size(), most)
-	}
-}
+func TestBinaryIsSmall(t *testing.T) { selfcopytest.Size(t, 8<<20) }
 
 func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	sound := monitor.Config{Namespace: "shop", Name: "payments", Runtime: "Laravel", IntervalSeconds: 30, StuckAfterSeconds: 270, MetricsAddress: ":9464"}.Encode()

@@ -5,6 +5,8 @@
 package preflight
 
 import (
+	"strconv"
+
 	judge "github.com/queueworker/operator/internal/preflight"
 	"github.com/queueworker/operator/internal/timeoutchain"
 )
@@ -254,7 +256,7 @@ var ofConfiguration = []variant{
 }
 
 func beanstalkd(a *app, retryAfter int) {
-	a.edit("config/queue.php", "'sync' => ['driver' => 'sync'],", sprintf("'sync' => ['driver' => 'sync'], 'beanstalkd' => ['driver' => 'beanstalkd', 'host' => 'localhost', 'queue' => 'default', 'retry_after' => %d],", retryAfter))
+	a.set("BEANSTALKD_QUEUE_RETRY_AFTER", strconv.Itoa(retryAfter))
 	a.declared.Connection, a.wire.Driver = "beanstalkd", "Beanstalkd"
 }
 

@@ -62,7 +62,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, known *known, mark *wr
 	if !done || err != nil {
 		return err
 	}
-	o.Deployment, known.deployment.object = result, result
+	o.Deployment, known.deployment.ahead = result, mark.ahead
 	if plan.NewTemplate && r.options.Metrics != nil {
 		r.options.Metrics.RolloutStarted(string(o.Deployment.Spec.Strategy.Type))
 	}
@@ -100,7 +100,7 @@ type write struct {
 func (r *Reconciler) write(ctx context.Context, mark *written, w write) (done bool, err error) {
 	owned, err := rollout.OwnedPart(w.live)
 	if err == nil && rollout.Same(w.wanted, owned) {
-		*mark = written{object: mark.object}
+		*mark = written{ahead: mark.ahead}
 		return false, nil
 	}
 	wanted, ownedNow := digest(w.wanted), digest(owned)
@@ -116,7 +116,7 @@ func (r *Reconciler) write(ctx context.Context, mark *written, w write) (done bo
 	var refused *refusal
 	if errors.As(err, &refused) {
 		refused.at = r.options.Clock.Now()
-		*mark = written{object: mark.object, wanted: wanted, owned: ownedNow, refused: refused}
+		*mark = written{ahead: mark.ahead, wanted: wanted, owned: ownedNow, refused: refused}
 		return false, err
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *Reconciler) write(ctx context.Context, mark *written, w write) (done bo
 	}
 	ctrl.LoggerFrom(ctx).Info("Applied", "kind", w.kind, "created", w.live == nil)
 	result, _ := rollout.OwnedPart(w.into) // an unreadable result is only sent again
-	*mark = written{object: w.into, wanted: wanted, owned: digest(result)}
+	*mark = written{ahead: aheadOf(w.into), wanted: wanted, owned: digest(result)}
 	return true, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/queueworker/operator/api/v1alpha1"
+	"github.com/queueworker/operator/internal/rollout"
 	"github.com/queueworker/operator/internal/timeoutchain"
 	"github.com/queueworker/operator/internal/workload"
 )
@@ -36,8 +37,8 @@ func Prepare(config *rest.Config, options *ctrl.Options) {
 	if options.Cache.ByObject == nil {
 		options.Cache.ByObject = map[client.Object]cache.ByObject{}
 	}
-	options.Cache.ByObject[&v1alpha1.QueueWorker{}] = cache.ByObject{Transform: cache.TransformStripManagedFields()}
-	options.Cache.ByObject[&appsv1.Deployment{}] = cache.ByObject{Label: labelled}
+	options.Cache.ByObject[&v1alpha1.QueueWorker{}] = cache.ByObject{Transform: trimQueueWorker}
+	options.Cache.ByObject[&appsv1.Deployment{}] = cache.ByObject{Label: labelled, Transform: trimDeployment}
 	for _, ofMonitor := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 		options.Cache.ByObject[ofMonitor] = cache.ByObject{Label: labelled}
 	}
@@ -156,6 +157,28 @@ func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 		kept = append(kept, trimmed)
 	}
 	return kept
+}
+
+// trimQueueWorker drops what only kubectl and the API server read, which is as
+// large as the rest.
+func trimQueueWorker(object any) (any, error) {
+	qw, ok := object.(*v1alpha1.QueueWorker)
+	if !ok {
+		return object, nil
+	}
+	qw.ManagedFields = nil
+	delete(qw.Annotations, corev1.LastAppliedConfigAnnotation)
+	return qw, nil
+}
+
+// trimDeployment keeps of the managed fields those that are read.
+func trimDeployment(object any) (any, error) {
+	deployment, ok := object.(*appsv1.Deployment)
+	if !ok {
+		return object, nil
+	}
+	deployment.ManagedFields = rollout.ReadFields(deployment.ManagedFields)
+	return deployment, nil
 }
 
 // trimReplicaSet keeps of a ReplicaSet's annotations only the revision: the

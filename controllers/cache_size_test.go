@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,4 +113,33 @@ func realisticPod() *corev1.Pod {
 			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now, ContainerID: "containerd://" + strings.Repeat("1", 64)}}))
 	}
 	return pod
+}
+
+// What is remembered of a written object is small until the cache has it.
+func TestAWrittenObjectIsRememberedInLittleMemory(t *testing.T) {
+	const objects = 2000
+	text, err := json.Marshal(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: realisticPod().Spec}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := func(keep func(*appsv1.Deployment) any) uint64 {
+		kept := make([]any, objects)
+		before := heap()
+		for i := range kept {
+			deployment := &appsv1.Deployment{}
+			if err := json.Unmarshal(text, deployment); err != nil {
+				t.Fatal(err)
+			}
+			kept[i] = keep(deployment)
+		}
+		after := heap()
+		runtime.KeepAlive(kept)
+		return (after - before) / objects
+	}
+	whole := each(func(d *appsv1.Deployment) any { return d })
+	remembered := each(func(d *appsv1.Deployment) any { return aheadOf(d) })
+	t.Logf("a Deployment takes %d bytes, and %d until the cache has it", whole, remembered)
+	if 2*remembered > whole {
+		t.Errorf("a written Deployment takes %d bytes, decoded %d", remembered, whole)
+	}
 }

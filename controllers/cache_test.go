@@ -11,7 +11,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -105,6 +107,42 @@ func TestTrimmedReplicaSetKeepsItsRevision(t *testing.T) {
 		t.Errorf("%+v", set)
 	}
 	if other, err := trimReplicaSet("a tombstone"); other != "a tombstone" || err != nil {
+		t.Errorf("%v, %v", other, err)
+	}
+}
+
+func TestTrimmedDeploymentKeepsWhoSetItsReplicas(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	ours := entry(v1alpha1.FieldManager, `{"f:spec":{"f:template":{}}}`)
+	autoscaler := entry("autoscaler", `{"f:spec":{"f:replicas":{}}}`)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		ManagedFields: []metav1.ManagedFieldsEntry{ours, entry("kube-controller-manager", `{"f:status":{"f:replicas":{}}}`), autoscaler},
+	}}
+	if _, err := trimDeployment(deployment); err != nil {
+		t.Fatal(err)
+	}
+	if want := []metav1.ManagedFieldsEntry{ours, autoscaler}; !equality.Semantic.DeepEqual(deployment.ManagedFields, want) {
+		t.Errorf("%+v", deployment.ManagedFields)
+	}
+	if other, err := trimDeployment("a tombstone"); other != "a tombstone" || err != nil {
+		t.Errorf("%v, %v", other, err)
+	}
+}
+
+func TestTrimmedQueueWorkerKeepsItsOwnAnnotations(t *testing.T) {
+	qw := &v1alpha1.QueueWorker{ObjectMeta: metav1.ObjectMeta{
+		Annotations:   map[string]string{corev1.LastAppliedConfigAnnotation: "all of it once more", "team": "payments"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
+	}}
+	if _, err := trimQueueWorker(qw); err != nil {
+		t.Fatal(err)
+	}
+	if len(qw.Annotations) != 1 || qw.Annotations["team"] != "payments" || qw.ManagedFields != nil {
+		t.Errorf("%+v", qw.ObjectMeta)
+	}
+	if other, err := trimQueueWorker("a tombstone"); other != "a tombstone" || err != nil {
 		t.Errorf("%v, %v", other, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/queueworker/operator/api/v1alpha1"
 )
@@ -42,10 +41,10 @@ type known struct {
 
 // written is what is remembered of one object after a write.
 type written struct {
-	object  client.Object // as the API server returned it, until the cache has it
-	wanted  string        // digest of what was applied
-	owned   string        // digest of what was owned afterwards
-	refused *refusal      // the answer to wanted, when it was refused
+	ahead   ahead    // the object as the API server returned it
+	wanted  string   // digest of what was applied
+	owned   string   // digest of what was owned afterwards
+	refused *refusal // the answer to wanted, when it was refused
 }
 
 // reported is the status that was written last, until the cache has it.
@@ -87,19 +86,4 @@ func (m *memory) forget(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byWorker, name)
-}
-
-// newest is the cached object, or the one that was written after it where the
-// cache lags behind: deciding on what one has just changed would write it again.
-func newest[T client.Object](w *written, cached T) T {
-	kept, ok := w.object.(T)
-	if !ok {
-		return cached
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), kept.GetResourceVersion())
-	if err != nil || order >= 0 || cached.GetUID() != kept.GetUID() {
-		w.object = nil
-		return cached
-	}
-	return kept
 }

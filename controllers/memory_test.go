@@ -33,16 +33,16 @@ func TestNewest(t *testing.T) {
 		"longer means later":      {at("a", "1000"), at("a", "999"), at("a", "1000"), true},
 		"nothing was written yet": {nil, at("a", "1"), at("a", "1"), false},
 	} {
-		w := &written{}
+		var kept ahead
 		if c.kept != nil {
-			w.object = c.kept
+			kept = aheadOf(c.kept)
 		}
-		got := newest(w, c.cached)
+		got := newest(&kept, c.cached)
 		if got.UID != c.want.UID || got.ResourceVersion != c.want.ResourceVersion {
 			t.Errorf("%s: %s/%s", name, got.UID, got.ResourceVersion)
 		}
-		if kept := w.object != nil; kept != c.remembered {
-			t.Errorf("%s: remembered: %v", name, kept)
+		if remembered := kept.text != nil; remembered != c.remembered {
+			t.Errorf("%s: remembered: %v", name, remembered)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func findOne[T any, P interface {
 		look.err = client.IgnoreNotFound(err)
 		return nil
 	}
-	return newest(look.known.ofMonitor(kind), into)
+	return newest(&look.known.ofMonitor(kind).ahead, into)
 }
 
 func (k *known) ofMonitor(kind string) *written {

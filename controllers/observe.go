@@ -86,7 +86,7 @@ func (r *Reconciler) readDeployment(ctx context.Context, known *known, o *rollou
 	if err != nil {
 		return err
 	}
-	o.Deployment = newest(&known.deployment, deployment)
+	o.Deployment = newest(&known.deployment.ahead, deployment)
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (r *Reconciler) readBudgets(ctx context.Context, known *known, o *rollout.O
 	for i := range list.Items {
 		budget := &list.Items[i]
 		if budget.Name == o.QueueWorker.Name {
-			o.Budget = newest(&known.budget, budget.DeepCopy())
+			o.Budget = newest(&known.budget.ahead, budget.DeepCopy())
 			if workload.OwnershipOf(o.QueueWorker, budget) != workload.Foreign {
 				continue
 			}

@@ -91,11 +91,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, known *known, qw *v1alpha1
 	if err != nil {
 		return err
 	}
-	stored := &v1alpha1.QueueWorker{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored); err != nil {
+	var stored struct { // a part of a QueueWorker would keep all of it in memory
+		Status *v1alpha1.QueueWorkerStatus `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &stored); err != nil {
 		return err
 	}
-	known.reported = reported{uid: stored.UID, version: stored.ResourceVersion, status: &stored.Status}
+	known.reported = reported{uid: object.GetUID(), version: object.GetResourceVersion(), status: stored.Status}
 	return nil
 }
 

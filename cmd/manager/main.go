@@ -25,9 +25,9 @@ var version = "dev"
 
 // gcPercent is how much the heap may grow between two collections, in percent
 // of what is in use; Go's own default is 100. Most of the heap is the cache,
-// which lies still: collecting more often costs little and saves a quarter of
+// which lies still: collecting more often costs little and saves a third of
 // the memory. GOGC in the environment wins.
-const gcPercent = 50
+const gcPercent = 25
 
 func main() {
 	if os.Getenv("GOGC") == "" {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/queueworker/operator/hack/internal/buildtags"
 	"github.com/queueworker/operator/hack/internal/lasting"
 	"github.com/queueworker/operator/internal/freeport"
 )
@@ -25,7 +26,7 @@ const (
 
 // Build compiles the manager.
 func Build(ctx context.Context, root, binary string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/manager")
+	command := exec.CommandContext(ctx, "go", "build", "-tags", buildtags.Operator, "-o", binary, "./cmd/manager")
 	command.Dir = root
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the manager: %w\n%s", err, output)

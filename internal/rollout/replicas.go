@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,14 @@ func replicas(qw *v1alpha1.QueueWorker, live *appsv1.Deployment) (number *int32,
 		return &wanted, ""
 	}
 	return nil, otherOwner
+}
+
+// ReadFields keeps of a Deployment's managed fields what this package reads of
+// them: our own, and who else owns the replicas.
+func ReadFields(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != v1alpha1.FieldManager && !ownsReplicas(&entry)
+	})
 }
 
 func ownsReplicas(entry *metav1.ManagedFieldsEntry) bool {

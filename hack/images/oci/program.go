@@ -10,6 +10,8 @@ import (
 	"runtime"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/queueworker/operator/hack/internal/buildtags"
 )
 
 // Platforms are those of the operator's image.
@@ -29,8 +31,8 @@ type Program struct {
 
 // Build writes the program to a file.
 func (p Program) Build(ctx context.Context, target string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+p.Version,
-		"-o", target, p.Package)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", buildtags.Operator,
+		"-ldflags", "-s -w -X main.version="+p.Version, "-o", target, p.Package)
 	command.Dir = p.Root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.Platform.OS, "GOARCH="+p.Platform.Architecture,
 		"GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")

@@ -152,8 +152,7 @@ func replicasOutsideGit(t *testing.T) {
 }
 
 // refused waits for a sync that says why it fails, and checks that the running
-// workers are as before. Argo CD tries an automated sync again, for two to three
-// minutes, and shows the reason meanwhile.
+// workers are as before.
 func refused(t *testing.T, texts ...string) {
 	t.Helper()
 	before, _ := workerPods(t)

@@ -75,6 +75,7 @@ spec:
   destination: {server: https://kubernetes.default.svc, namespace: %s}
   syncPolicy:
     automated: {prune: true, selfHeal: true}
+    retry: {limit: 1}
     syncOptions: [%s]
 %s`, shop, suite.git.url(), shop, shop, options, strings.Join(more, ""))
 }

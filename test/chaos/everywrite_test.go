@@ -135,9 +135,10 @@ func check(t *testing.T, calm, got *outcome, when moment) {
 	if diff := cmp.Diff(calm.picture, got.picture); diff != "" {
 		t.Errorf("a death %s %s left another state (- calm, + killed):\n%s", when, got.sprung, diff)
 	}
+	sprung, writes := got.sprung, got.writes
 	for _, kind := range []string{"deployments", "poddisruptionbudgets"} {
 		if calm, got := kinds(calm.writes)[kind], kinds(got.writes)[kind]; calm != got {
-			t.Errorf("%d writes to %s instead of %d", got, kind, calm)
+			t.Errorf("a death %s %s left %d writes to %s instead of %d: %v", when, sprung, got, kind, calm, writes)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type write struct {
 	code         int // 0: no answer came
 }
 
-func (w write) String() string { return fmt.Sprintf("%s %s (%d)", w.method, w.kind(), w.code) }
+func (w write) String() string { return fmt.Sprintf("%s %s (%d)", w.method, w.path, w.code) }
 
 // kind is the resource written, with the subresource.
 func (w write) kind() string {

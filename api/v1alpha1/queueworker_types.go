@@ -479,8 +479,8 @@ type Drain struct {
 	GraceOutlasts GraceOutlasts `json:"graceOutlasts,omitempty"`
 
 	// BeforeStop is a command run in the worker container before the worker is
-	// asked to stop, such as php artisan horizon:pause. Default none. Its
-	// timeout is part of the grace.
+	// asked to stop. Not horizon:pause, whose signal ends a sleep() in a running
+	// job. Default none. Its timeout is part of the grace.
 	// +optional
 	BeforeStop *BeforeStop `json:"beforeStop,omitempty"`
 }

@@ -55,6 +55,15 @@ func (h *Horizon) reorder() string {
 
 func (s Supervisor) place() string { return fmt.Sprintf("supervisor %s (config/horizon.php)", s.Name) }
 
+// scales says whether this Horizon starts and ends workers of the supervisor as
+// jobs come and go. An unknown version is a new one.
+func (s Supervisor) scales(horizon version) bool {
+	if s.MaxProcesses <= s.MinProcesses || s.Balance == "simple" {
+		return false
+	}
+	return s.Balance == "auto" || !horizon.known() || !horizon.below(5, 26, 0)
+}
+
 var horizonMissing = Rule{
 	ID: "horizon-missing", Severity: timeoutchain.Error,
 	Doc: timeoutchain.Doc{
@@ -209,21 +218,21 @@ var horizonFastTermination = Rule{
 var horizonBalanceLongJobs = Rule{
 	ID: "horizon-balance-long-jobs", Severity: timeoutchain.Warning,
 	Doc: timeoutchain.Doc{
-		When:   "A supervisor balances (`balance: auto` or `simple`, `maxProcesses` above `minProcesses`), and its jobs may run for 60 s or longer.",
-		Why:    "When Horizon scales down it sends SIGTERM to a busy worker. The job goes on, but PHP's sleep() in it ends at once: a job that waits goes on as if the time had passed.",
-		Remedy: "set balance to off for supervisors with long jobs, or minProcesses to maxProcesses",
+		When:   "A supervisor scales (`balance` is not `simple`, and `maxProcesses` is above `minProcesses`, which is 1 when not set), and its jobs may run for 60 s or longer. Before Horizon 5.26 only `auto` scales.",
+		Why:    "When Horizon scales down it sends SIGTERM to a busy worker. The job goes on, but PHP's sleep() in it ends at once: a job that waits goes on as if the time had passed. Horizon starts with `maxProcesses` and scales down right away while the queue is empty.",
+		Remedy: "set minProcesses to maxProcesses for supervisors with long jobs, or balance to simple, which keeps maxProcesses",
 	},
 	check: func(in *inspection) []Finding {
 		var findings []Finding
 		for _, s := range in.supervisors() {
-			if s.Balance == "off" || s.Balance == "" || s.MaxProcesses <= s.MinProcesses || s.Timeout < longJob {
+			if !s.scales(parseVersion(in.app.Laravel.Horizon)) || s.Timeout < longJob {
 				continue
 			}
 			findings = append(findings, Finding{
 				Subject:     s.Name,
 				Problem:     fmt.Sprintf("%s: balance %s with %d to %d processes, and jobs of up to %d s", s.place(), s.Balance, s.MinProcesses, s.MaxProcesses, s.Timeout),
 				Consequence: "scaling down signals busy workers, which cuts a sleep() in their job short",
-				Fix:         fmt.Sprintf("set balance of supervisor %s to off, or minProcesses to %d", s.Name, s.MaxProcesses),
+				Fix:         fmt.Sprintf("set minProcesses of supervisor %s to %d, or its balance to simple", s.Name, s.MaxProcesses),
 			})
 		}
 		return findings

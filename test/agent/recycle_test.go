@@ -17,6 +17,7 @@ import (
 	"github.com/queueworker/operator/internal/agent/proc"
 	"github.com/queueworker/operator/internal/agent/termination"
 	"github.com/queueworker/operator/internal/agent/workerstate"
+	"github.com/queueworker/operator/internal/timeoutchain"
 )
 
 // boots is how long artisan needs to start here, at worst, until so many jobs
@@ -93,6 +94,36 @@ func (w *worker) checkGaps(t *testing.T, killed bool, boot time.Duration) {
 		t.Errorf("the container ended with %d", w.exit)
 	default:
 	}
+}
+
+// Horizon's horizon:terminate, by a stand-in: the master ends its workers and
+// then, up to a second after the last of them, itself.
+func TestMasterThatTerminatesIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, onRedis)
+	w := a.start(t, plan{
+		command: []string{"php8.2", "artisan", "horizon", "--processes=1"},
+		wire:    func(w *timeoutchain.Wire) { w.Runtime = timeoutchain.Horizon },
+	})
+	first := w.awaitPhase(t, workerstate.Loop)
+	master, ok := proc.Read(first.PID)
+	if !ok {
+		t.Fatalf("worker %d is gone", first.PID)
+	}
+	if master, ok = proc.Read(master.Parent); !ok {
+		t.Fatalf("the master of worker %d is gone", first.PID)
+	}
+	if err := proc.Signal(master, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, patience, "another worker", func() bool {
+		states := w.states()
+		return len(states) == 1 && states[0].PID != first.PID
+	})
+	a.dispatch(t, "Short", facts("after"))
+	a.await(t, "end", "after")
+	w.drain(t)
+	w.stop(t)
 }
 
 func TestStopBetweenTwoRecycles(t *testing.T) {

@@ -62,7 +62,11 @@ func makeTemplate() error {
 }
 
 func baseEnv() []string {
-	return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LC_ALL=C.UTF-8"}
+	env := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LC_ALL=C.UTF-8"}
+	if autoload := os.Getenv("LARAVEL_AUTOLOAD"); autoload != "" {
+		env = append(env, "LARAVEL_AUTOLOAD="+autoload)
+	}
+	return env
 }
 
 // newApp is an application in which nothing is wrong, declared as it is.

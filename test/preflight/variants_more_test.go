@@ -107,7 +107,7 @@ func supervisors(a *app, environment, supervisor string) {
 	a.write("config/horizon.php", fmt.Sprintf(`<?php
 return [
     'fast_termination' => false,
-    'defaults' => ['one' => ['connection' => 'redis', 'queue' => ['default'], 'balance' => 'off', 'maxProcesses' => 2, 'tries' => 3, 'timeout' => 30, 'memory' => 128]],
+    'defaults' => ['one' => ['connection' => 'redis', 'queue' => ['default'], 'balance' => 'off', 'minProcesses' => 2, 'maxProcesses' => 2, 'tries' => 3, 'timeout' => 30, 'memory' => 128]],
     'environments' => ['%s' => ['one' => [%s]]],
 ];
 `, environment, supervisor))
@@ -218,6 +218,17 @@ var ofHorizon = []variant{
 		},
 		twin: func(a *app) {
 			supervisors(a, "production", "'balance' => 'auto', 'timeout' => 60, 'maxProcesses' => 8, 'minProcesses' => 8")
+			a.wire.JobSeconds = 60
+		},
+	},
+	{
+		name: "long jobs without a balance", rule: "horizon-balance-long-jobs",
+		defect: func(a *app) {
+			supervisors(a, "production", "'balance' => false, 'timeout' => 60, 'minProcesses' => 1")
+			a.wire.JobSeconds = 60
+		},
+		twin: func(a *app) {
+			supervisors(a, "production", "'balance' => 'simple', 'timeout' => 60, 'minProcesses' => 1")
 			a.wire.JobSeconds = 60
 		},
 	},

@@ -110,9 +110,14 @@ func (s *supervisor) reap() {
 // commandEnded judges the end of the command and starts it again or not.
 func (s *supervisor) commandEnded(alive, dead []workerstate.State) {
 	s.killLeftovers()
+	last := lastWords(append(dead, alive...))
+	if last == nil {
+		last = s.departed
+	}
+	s.departed = nil
 	end := verdict.End{
 		Status:   s.command.status,
-		Last:     lastWords(append(dead, alive...)),
+		Last:     last,
 		Draining: s.stopping(),
 		Overran:  s.overran != nil,
 		OOM:      cgroup.OOMKills() > s.command.oom,

@@ -33,9 +33,10 @@ type supervisor struct {
 
 	command   command
 	floor     verdict.Floor
-	overran   *termination.Job // killed by the watchdog
-	scolded   map[int]bool     // processes that the watchdog killed
-	complaint string           // the last one
+	overran   *termination.Job   // killed by the watchdog
+	scolded   map[int]bool       // processes that the watchdog killed
+	departed  *workerstate.State // a master's last worker, while it has no other
+	complaint string             // the last one
 
 	stop  stopState
 	ended bool // the last worker is gone and reported
@@ -190,6 +191,7 @@ func (s *supervisor) step() {
 	if s.stopping() {
 		s.drainStep(alive, dead)
 	} else if s.Master {
+		s.remember(alive, dead)
 		s.forget(dead)
 	}
 }
@@ -218,6 +220,16 @@ func (s *supervisor) workers() (alive, dead []workerstate.State) {
 		}
 	}
 	return alive, dead
+}
+
+// remember keeps the last words of a master's last worker: a master that was
+// told to terminate ends up to a second after it.
+func (s *supervisor) remember(alive, dead []workerstate.State) {
+	if len(alive) > 0 {
+		s.departed = nil
+	} else if last := lastWords(dead); last != nil {
+		s.departed = last
+	}
 }
 
 // forget drops the last words of workers that a master has replaced.

@@ -39,8 +39,13 @@ class FileFailer implements FailedJobProviderInterface
         throw new \LogicException('nobody forgets one');
     }
 
-    public function flush()
+    public function flush($hours = null)
     {
         unlink($this->path);
+    }
+
+    public function ids($queue = null)
+    {
+        return array_column($this->all(), 'id');
     }
 }

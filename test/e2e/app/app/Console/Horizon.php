@@ -30,7 +30,7 @@ class Horizon extends Command
             proc_terminate($worker, SIGTERM);
         }
         while (array_filter($this->workers, [$this, 'runs'])) {
-            usleep(10000);
+            sleep(1);
         }
     }
 

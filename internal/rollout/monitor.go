@@ -150,6 +150,37 @@ func (o *Observed) appliedMonitor() (applied workload.Template, current bool) {
 	return applied, err == nil && hash == applied.InputHash
 }
 
+// MonitorRefused is why the pod of the newest monitor cannot be made, one
+// sentence; empty = nothing says so.
+func (o *Observed) MonitorRefused() string {
+	if c := o.monitorCondition(appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
+		return "Its pod cannot be made: " + c.Message + "."
+	}
+	return ""
+}
+
+// MonitorLate says that the pod of the newest monitor has not read the queue
+// within the time that a Deployment gives it.
+func (o *Observed) MonitorLate() bool {
+	c := o.monitorCondition(appsv1.DeploymentProgressing)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == ReasonDeadlineExceeded
+}
+
+// monitorCondition is what the controller of Deployments says of the newest
+// template of our monitor; nil = nothing yet.
+func (o *Observed) monitorCondition(kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	d := o.Watch.Deployment
+	if d == nil || workload.OwnershipOf(o.QueueWorker, d) > workload.Orphaned || d.Status.ObservedGeneration < d.Generation {
+		return nil
+	}
+	for i := range d.Status.Conditions {
+		if c := &d.Status.Conditions[i]; c.Type == kind {
+			return c
+		}
+	}
+	return nil
+}
+
 const (
 	// monitorHeartbeat is the longest time between two writes of a monitor whose
 	// numbers stay.

@@ -91,7 +91,7 @@ func WithMonitor(image string) Renderer {
 			pod.Affinity.PodAffinity, pod.Affinity.PodAntiAffinity = nil, nil
 		}
 		pod.TerminationGracePeriodSeconds = ptr.To[int64](monitorGrace)
-		pod.ServiceAccountName, pod.DeprecatedServiceAccount = monitorAccount(qw), ""
+		pod.ServiceAccountName, pod.DeprecatedServiceAccount = MonitorAccount(qw), ""
 		pod.AutomountServiceAccountToken = ptr.To(false) // only the one container gets it
 		pod.Volumes = append(pod.Volumes, tokenVolume())
 		inject(&template, copier(pod.SecurityContext, image, monitorCopier, monitorInImage))

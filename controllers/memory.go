@@ -55,6 +55,10 @@ type reported struct {
 	status  *v1alpha1.QueueWorkerStatus
 }
 
+func reportedAs(stored *v1alpha1.QueueWorker) reported {
+	return reported{uid: stored.UID, version: stored.ResourceVersion, status: &stored.Status}
+}
+
 // on puts the status onto a QueueWorker from a cache that lags behind. The rest
 // of it is still as it was: a status is written only onto what was read.
 func (r *reported) on(cached *v1alpha1.QueueWorker) *v1alpha1.QueueWorker {

@@ -207,17 +207,14 @@ func TestManyFailuresAreOneAlert(t *testing.T) {
 	scrape()
 	a.dispatch(t, "Fails", facts("bad"), fmt.Sprint("--times=", failures))
 	a.dispatch(t, "Short", facts("good"), "--times=100")
-	worked := make(chan struct{})
-	go func() {
-		defer close(worked)
-		a.artisan(t, "queue:work", "--stop-when-empty", "--tries=1", "--sleep=0")
-	}()
+	worker := a.start(t, plan{work: []string{"--sleep=0", "--tries=1"}})
 	eventually(t, 3*patience, "every failure is told", func() bool {
 		time.Sleep(5 * time.Second)
 		scrape()
 		return p.samples(t)[`queueworker_failed_jobs_total{queueworker="payments",class="App\\Jobs\\Fails",error="RuntimeException"}`] == fmt.Sprint(failures)
 	})
-	<-worked
+	worker.drain(t)
+	worker.stop(t)
 	scrape()
 	if err := recording.Evaluate(t.Context(), "../monitoring"); err != nil {
 		t.Error(err)

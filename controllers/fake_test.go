@@ -4,14 +4,17 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -39,6 +42,7 @@ type world struct {
 	answer     error // to the next applies; nil = they work
 	drops      bool  // the API server drops a field that was applied
 	hidden     error // to who reads a ServiceAccount; nil = it works
+	overtaken  int   // which write of a status meets somebody else's, counted from now; 0 = none
 }
 
 const agentImage = "registry.example/operator:1.0.0"
@@ -90,7 +94,16 @@ func newWorld(t *testing.T) *world {
 			},
 			SubResourceApply: func(ctx context.Context, c client.Client, name string, object runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
 				w.statuses++
+				if err := w.overtake(); err != nil {
+					return err
+				}
 				return c.SubResource(name).Apply(ctx, object, options...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+				if err := w.overtake(); err != nil {
+					return err
+				}
+				return c.SubResource(name).Patch(ctx, object, patch, options...)
 			},
 		}).Build()
 	w.restart()
@@ -102,6 +115,15 @@ func (w *world) restart() {
 	w.metrics = prometheus.NewRegistry()
 	w.reconciler = newReconciler(Options{Clock: w.clock, AgentImage: agentImage, Metrics: metrics.New(w.metrics)})
 	w.reconciler.client, w.reconciler.live, w.reconciler.events = w.client, w.client, w.events
+}
+
+// overtake is the conflict that a write of a status meets.
+func (w *world) overtake() error {
+	w.overtaken--
+	if w.overtaken != 0 {
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: "queueworkers"}, mail.Name, errors.New("somebody was faster"))
 }
 
 // dropField takes the grace period out of what a manager owns, as where the API

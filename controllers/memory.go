@@ -54,6 +54,11 @@ type reported struct {
 	status  *v1alpha1.QueueWorkerStatus
 }
 
+// reportedAs copies: a pointer to the status would keep all of the QueueWorker.
+func reportedAs(stored *v1alpha1.QueueWorker) reported {
+	return reported{uid: stored.UID, version: stored.ResourceVersion, status: stored.Status.DeepCopy()}
+}
+
 // on puts the status onto a QueueWorker from a cache that lags behind. The rest
 // of it is still as it was: a status is written only onto what was read.
 func (r *reported) on(cached *v1alpha1.QueueWorker) *v1alpha1.QueueWorker {

@@ -40,7 +40,8 @@ func (r *Reconciler) keepMonitor(ctx context.Context, known *known, o *rollout.O
 }
 
 // readMonitor reads the monitor's objects. Before one is made, the API server is
-// asked whether somebody else has the name: the cache holds only our own.
+// asked whether somebody else has the name, since the cache holds only our own,
+// and whether the QueueWorker is still there, as before workers are made.
 func (r *Reconciler) readMonitor(ctx context.Context, known *known, o *rollout.Observed) error {
 	qw := o.QueueWorker
 	if qw.DeletionTimestamp != nil {
@@ -53,6 +54,9 @@ func (r *Reconciler) readMonitor(ctx context.Context, known *known, o *rollout.O
 	o.Watch.Role = findOne(ctx, look, "Role", &rbacv1.Role{})
 	o.Watch.RoleBinding = findOne(ctx, look, "RoleBinding", &rbacv1.RoleBinding{})
 	o.Watch.Deployment = findOne(ctx, look, "Deployment", &appsv1.Deployment{})
+	if look.err == nil && look.missing {
+		look.err = r.confirm(ctx, qw)
+	}
 	if look.err != nil || !qw.Spec.Monitored() || !o.RendersMonitor() {
 		return look.err
 	}
@@ -70,6 +74,8 @@ type looking struct {
 	key   client.ObjectKey
 	live  bool // ask the API server for what the cache has not
 	err   error
+
+	missing bool // the API server has one of them neither
 }
 
 // findOne is the object, or the one written after it where the cache lags behind;
@@ -84,6 +90,7 @@ func findOne[T any, P interface {
 	err := look.r.client.Get(ctx, look.key, into)
 	if apierrors.IsNotFound(err) && look.live {
 		err = look.r.live.Get(ctx, look.key, into)
+		look.missing = look.missing || apierrors.IsNotFound(err)
 	}
 	if err != nil {
 		look.err = client.IgnoreNotFound(err)
@@ -136,13 +143,13 @@ func (r *Reconciler) applyPart(ctx context.Context, mark *written, part rollout.
 // would look like those of now. They are another writer's, so they cannot be
 // given up by applying; like every status they are written only onto what was
 // read.
-func (r *Reconciler) forgetNumbers(ctx context.Context, qw *v1alpha1.QueueWorker) error {
+func (r *Reconciler) forgetNumbers(ctx context.Context, known *known, qw *v1alpha1.QueueWorker) error {
 	patch := []byte(`{"metadata":{"resourceVersion":"` + qw.ResourceVersion + `"},"status":{"queueState":null}}`)
 	written := &v1alpha1.QueueWorker{}
 	written.Namespace, written.Name = qw.Namespace, qw.Name
 	err := r.client.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 	if err == nil {
-		qw.ResourceVersion = written.ResourceVersion
+		known.reported = reportedAs(written)
 	}
 	return err
 }

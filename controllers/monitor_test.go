@@ -239,3 +239,145 @@ func TestTheSilenceOfAMonitorIsNoticed(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 }
+
+// speak writes the monitor's part of the status as of a time.
+func (w *world) speak(at time.Time) {
+	w.t.Helper()
+	qw := w.worker()
+	qw.Status.QueueState = &v1alpha1.QueueState{State: v1alpha1.StateBusy, Depth: ptr.To[int64](12), ObservedTime: ptr.To(metav1.NewTime(at))}
+	meta.SetStatusCondition(&qw.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionConsuming, Status: metav1.ConditionTrue, Reason: "Busy"})
+	if err := w.client.Status().Update(context.Background(), qw); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Whichever write somebody else overtakes, what the numbers were is told, and they are removed.
+func TestLastWordsOutliveTheNumbers(t *testing.T) {
+	for overtaken := range 3 {
+		w := monitored(t)
+		w.reconcile()
+		w.speak(w.clock.Now())
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		w.overtaken = overtaken
+		for range 3 {
+			w.clock.SetTime(w.clock.Now().Add(statusPause))
+			w.reconcile()
+		}
+		if c := w.consuming(); c.Reason != v1alpha1.ReasonMonitorSilent || !strings.Contains(c.Message, "then the queue was Busy with depth 12") {
+			t.Errorf("write %d: %+v", overtaken, c)
+		}
+		if state := w.worker().Status.QueueState; state != nil {
+			t.Errorf("write %d: the numbers stay: %+v", overtaken, state)
+		}
+		w.statuses = 0
+		w.clock.SetTime(w.clock.Now().Add(statusPause))
+		if w.reconcile(); w.statuses != 0 {
+			t.Errorf("write %d: written again", overtaken)
+		}
+		if told := strings.Join(w.told(), ","); strings.Count(told, "MonitorSilent") != 1 {
+			t.Errorf("write %d: told %s", overtaken, told)
+		}
+	}
+}
+
+// Nor is a monitor made for a worker that is gone, as the cache does not know yet.
+func TestNoMonitorIsMadeForAWorkerThatIsGone(t *testing.T) {
+	w := monitored(t)
+	w.reconcile()
+	if err := w.client.Delete(context.Background(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: mailMonitor.Namespace, Name: mailMonitor.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	w.reconciler.live = gone{w.client}
+	w.applies, w.statuses = 0, 0
+	w.clock.SetTime(w.clock.Now().Add(statusPause))
+	if again := w.reconcile(); again != 0 || w.applies != 0 || w.statuses != 0 {
+		t.Errorf("%d applies, %d statuses, looks again after %v", w.applies, w.statuses, again)
+	}
+}
+
+// The older monitor may speak until the newer has read the queue.
+func TestBothAccountsAreBoundMeanwhile(t *testing.T) {
+	w := monitored(t)
+	w.reconcile()
+	bound := func() string {
+		t.Helper()
+		binding := &rbacv1.RoleBinding{}
+		if err := w.client.Get(context.Background(), mailMonitor, binding); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, subject := range binding.Subjects {
+			names = append(names, subject.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	rolledOut := func(replicas, updated, available int32) {
+		t.Helper()
+		made := &appsv1.Deployment{}
+		if err := w.client.Get(context.Background(), mailMonitor, made); err != nil {
+			t.Fatal(err)
+		}
+		made.Status = appsv1.DeploymentStatus{ObservedGeneration: made.Generation, Replicas: replicas, UpdatedReplicas: updated, AvailableReplicas: available}
+		if err := w.client.Status().Update(context.Background(), made); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+	}
+	named := func(account string) {
+		t.Helper()
+		w.edit(func(qw *v1alpha1.QueueWorker) { qw.Spec.Monitor.ServiceAccountName = account })
+		w.reconcile()
+	}
+	is := func(want, when string) {
+		t.Helper()
+		if got := bound(); got != want {
+			t.Errorf("%s: bound are %q, want %q", when, got, want)
+		}
+	}
+	rolledOut(1, 1, 1)
+	is("mail-monitor", "settled")
+	named("sqs")
+	is("sqs mail-monitor", "another is named")
+	rolledOut(2, 1, 1)
+	is("sqs mail-monitor", "the newer one starts")
+	named("queue")
+	is("queue sqs mail-monitor", "and a third, before it has read the queue")
+	rolledOut(2, 1, 2)
+	is("queue sqs mail-monitor", "it has, and the older one is still there")
+	rolledOut(1, 1, 1)
+	is("queue", "it has replaced the older ones")
+	rolledOut(1, 1, 0)
+	is("queue", "it is unready for a while")
+	named("")
+	is("mail-monitor queue", "back")
+}
+
+// A change that is refused is told while the older monitor speaks, and what that one says stands.
+func TestAnOlderMonitorThatStaysIsTold(t *testing.T) {
+	w := monitored(t)
+	w.reconcile()
+	w.speak(w.clock.Now())
+	w.told()
+	w.answer = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "mail-monitor", errors.New("no budget"))
+	w.edit(func(qw *v1alpha1.QueueWorker) { qw.Spec.Monitor.IntervalSeconds = ptr.To[int32](60) })
+	for range 2 {
+		w.clock.SetTime(w.clock.Now().Add(statusPause))
+		w.reconcile()
+	}
+	ready := meta.FindStatusCondition(w.worker().Status.Conditions, v1alpha1.ConditionReady)
+	if !strings.Contains(ready.Message, "the monitor stays as it was: the API server refuses Deployment mail-monitor") {
+		t.Errorf("%+v", ready)
+	}
+	if state := w.worker().Status.QueueState; state == nil || w.consuming().Reason == v1alpha1.ReasonMonitorSilent {
+		t.Errorf("%+v, %+v", state, w.consuming())
+	}
+	if told := strings.Join(w.told(), ","); strings.Count(told, "Warning MonitorStays the monitor stays as it was") != 1 {
+		t.Errorf("told %s", told)
+	}
+	w.answer = nil
+	w.clock.SetTime(w.clock.Now().Add(refusalPause))
+	w.reconcile()
+	if ready := meta.FindStatusCondition(w.worker().Status.Conditions, v1alpha1.ConditionReady); strings.Contains(ready.Message, "monitor") {
+		t.Errorf("%+v", ready)
+	}
+}

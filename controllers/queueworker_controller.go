@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.reportEndings(ctx, known, observed)
 	result, err := r.act(ctx, known, observed)
 	switch {
-	case errors.Is(err, errNamespaceEnds):
+	case errors.Is(err, errNamespaceEnds), errors.Is(err, errGone):
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err): // what was observed is no longer so
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
@@ -105,6 +105,9 @@ func (r *Reconciler) act(ctx context.Context, known *known, o *rollout.Observed)
 		return ctrl.Result{}, err
 	}
 	unwatched := r.keepMonitor(ctx, known, o, &plan)
+	if errors.Is(unwatched, errGone) {
+		return ctrl.Result{}, unwatched
+	}
 	result, err := r.report(ctx, known, o, &plan, status.Of(o, &plan))
 	if err := errors.Join(err, unwatched); err != nil {
 		return ctrl.Result{}, err

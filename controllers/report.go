@@ -49,24 +49,25 @@ func (r *Reconciler) report(ctx context.Context, known *known, o *rollout.Observ
 	}
 	flips := setTransitionTimes(&next, old.Conditions, metav1.NewTime(now).Rfc3339Copy())
 	forgotten := status.Forgotten(o.QueueWorker, &next)
-	if !forgotten && sameStatus(&old, &next) {
+	same := sameStatus(&old, &next)
+	if same && !forgotten {
 		return result, nil
 	}
 	if pause := known.statusWritten.Add(statusPause).Sub(now); !flips && pause > 0 {
 		result.RequeueAfter = sooner(result.RequeueAfter, pause)
 		return result, nil
 	}
-	if forgotten {
-		if err := r.forgetNumbers(ctx, o.QueueWorker); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
+	if !same {
+		if err := r.writeStatus(ctx, known, o.QueueWorker, &next); err != nil {
+			return ctrl.Result{}, err
+		}
+		known.statusWritten = now
+		if plan != nil {
+			r.tell(o, plan, &old, &next)
 		}
 	}
-	if err := r.writeStatus(ctx, known, o.QueueWorker, &next); err != nil {
-		return ctrl.Result{}, err
-	}
-	known.statusWritten = now
-	if plan != nil {
-		r.tell(o, plan, &old, &next)
+	if forgotten { // last, since what Consuming says of them can be said only while they are there
+		return result, client.IgnoreNotFound(r.forgetNumbers(ctx, known, o.QueueWorker))
 	}
 	return result, nil
 }
@@ -91,13 +92,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, known *known, qw *v1alpha1
 	if err != nil {
 		return err
 	}
-	var stored struct { // a part of a QueueWorker would keep all of it in memory
-		Status *v1alpha1.QueueWorkerStatus `json:"status"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &stored); err != nil {
+	stored := &v1alpha1.QueueWorker{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored); err != nil {
 		return err
 	}
-	known.reported = reported{uid: object.GetUID(), version: object.GetResourceVersion(), status: stored.Status}
+	known.reported = reportedAs(stored)
+	qw.ResourceVersion = stored.ResourceVersion
 	return nil
 }
 

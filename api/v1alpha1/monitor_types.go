@@ -154,4 +154,12 @@ type FailingJob struct {
 
 	// Count is how many jobs failed so.
 	Count int64 `json:"count"`
+
+	// FirstTime is when the first did.
+	// +optional
+	FirstTime *metav1.Time `json:"firstTime,omitempty"`
+
+	// LastTime is when the last did.
+	// +optional
+	LastTime *metav1.Time `json:"lastTime,omitempty"`
 }

@@ -26,10 +26,13 @@ type Kind struct {
 	Error string `json:"error"` // the exception's class
 }
 
-// Failing is a kind of failure and how often it came.
+// Failing is a kind of failure, how often it came and, where that is asked for,
+// when the first and the last one came, to the minute.
 type Failing struct {
 	Kind
-	Count int64 `json:"count"`
+	Count     int64     `json:"count"`
+	FirstTime time.Time `json:"firstTime,omitzero"`
+	LastTime  time.Time `json:"lastTime,omitzero"`
 }
 
 // Failures counts failed jobs by kind: for ever, and within the last hour.
@@ -67,16 +70,24 @@ func (f *Failures) Totals() []Failing { return sorted(f.total) }
 func (f *Failures) Recent(now time.Time) []Failing {
 	oldest := now.Add(-failureWindow).Unix() / 60
 	sum := map[Kind]int64{}
-	for minute, kinds := range f.recent {
+	first, last := map[Kind]int64{}, map[Kind]int64{}
+	for _, minute := range slices.Sorted(maps.Keys(f.recent)) {
 		if minute < oldest {
 			delete(f.recent, minute)
 			continue
 		}
-		for kind, n := range kinds {
-			sum[kind] += n
+		for kind, n := range f.recent[minute] {
+			if _, known := first[kind]; !known {
+				first[kind] = minute
+			}
+			sum[kind], last[kind] = sum[kind]+n, minute
 		}
 	}
-	return sorted(sum)
+	list := sorted(sum)
+	for i := range list {
+		list[i].FirstTime, list[i].LastTime = time.Unix(first[list[i].Kind]*60, 0).UTC(), time.Unix(last[list[i].Kind]*60, 0).UTC()
+	}
+	return list
 }
 
 func sorted(counts map[Kind]int64) []Failing {
@@ -84,7 +95,7 @@ func sorted(counts map[Kind]int64) []Failing {
 	for _, kind := range slices.SortedFunc(maps.Keys(counts), func(a, b Kind) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Error, b.Error))
 	}) {
-		list = append(list, Failing{kind, counts[kind]})
+		list = append(list, Failing{Kind: kind, Count: counts[kind]})
 	}
 	return list
 }

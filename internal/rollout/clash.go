@@ -16,6 +16,10 @@ import (
 // once every worker of the newest template was available.
 const ReasonDeploymentComplete = "NewReplicaSetAvailable"
 
+// ReasonDeadlineExceeded is its reason where pods of the newest template do not
+// get ready in time.
+const ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
+
 // Clash is why older workers must be gone before the new ones start. With the
 // Database driver whoever reads the table decides whether a reservation is over,
 // so the smallest reservation of all workers that poll rules over the longest

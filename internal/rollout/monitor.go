@@ -12,7 +12,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/queueworker/operator/api/v1alpha1"
 	"github.com/queueworker/operator/internal/workload"
 )
 
@@ -106,10 +109,44 @@ func (o *Observed) monitorParts(render workload.Renderer, monitored bool) ([]Mon
 		parts[0].Live = nil
 	}
 	parts[1].Wanted = workload.MonitorRole(o.QueueWorker)
-	parts[2].Wanted = workload.MonitorRoleBinding(o.QueueWorker)
+	older, err := o.olderAccounts()
+	if err != nil {
+		return nil, err
+	}
+	parts[2].Wanted = workload.MonitorRoleBinding(o.QueueWorker, older...)
 	template, err := o.monitorTemplate(render)
 	parts[3].Wanted = workload.MonitorDeployment(o.QueueWorker, template)
 	return parts, err
+}
+
+// olderAccounts are those, other than the monitor's own, that we gave the role
+// to, as long as a monitor that has one of them may be the one that speaks.
+func (o *Observed) olderAccounts() ([]string, error) {
+	if o.Watch.RoleBinding == nil {
+		return nil, nil
+	}
+	owned, err := rbacv1ac.ExtractRoleBinding(o.Watch.RoleBinding, v1alpha1.FieldManager)
+	if err != nil {
+		return nil, fmt.Errorf("reading the applied fields of RoleBinding %s: %w", o.Watch.RoleBinding.Name, err)
+	}
+	var older []string
+	for _, subject := range owned.Subjects {
+		if name := ptr.Deref(subject.Name, ""); name != workload.MonitorAccount(o.QueueWorker) {
+			older = append(older, name)
+		}
+	}
+	if len(older) > 0 && o.onlyNewestMonitor() {
+		return nil, nil
+	}
+	return older, nil
+}
+
+// onlyNewestMonitor says that the monitor of the wanted template has read the
+// queue, and that there is no other.
+func (o *Observed) onlyNewestMonitor() bool {
+	d := o.Watch.Deployment
+	return d != nil && !o.RendersMonitor() && d.Status.ObservedGeneration >= d.Generation &&
+		d.Status.AvailableReplicas > 0 && d.Status.UpdatedReplicas == d.Status.Replicas
 }
 
 // part keeps a nil pointer from becoming an object.
@@ -148,6 +185,37 @@ func (o *Observed) appliedMonitor() (applied workload.Template, current bool) {
 	}
 	hash, err := workload.MonitorHash(o.QueueWorker)
 	return applied, err == nil && hash == applied.InputHash
+}
+
+// MonitorRefused is why the pod of the newest monitor cannot be made, one
+// sentence; empty = nothing says so.
+func (o *Observed) MonitorRefused() string {
+	if c := o.monitorCondition(appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
+		return "Its pod cannot be made: " + c.Message + "."
+	}
+	return ""
+}
+
+// MonitorLate says that the pod of the newest monitor has not read the queue
+// within the time that a Deployment gives it.
+func (o *Observed) MonitorLate() bool {
+	c := o.monitorCondition(appsv1.DeploymentProgressing)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == ReasonDeadlineExceeded
+}
+
+// monitorCondition is what the controller of Deployments says of the newest
+// template of our monitor; nil = nothing yet.
+func (o *Observed) monitorCondition(kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	d := o.Watch.Deployment
+	if d == nil || workload.OwnershipOf(o.QueueWorker, d) > workload.Orphaned || d.Status.ObservedGeneration < d.Generation {
+		return nil
+	}
+	for i := range d.Status.Conditions {
+		if c := &d.Status.Conditions[i]; c.Type == kind {
+			return c
+		}
+	}
+	return nil
 }
 
 const (

@@ -23,6 +23,7 @@ func consumingCondition(o *rollout.Observed, plan *rollout.Plan) *metav1.Conditi
 		c := unknown(v1alpha1.ConditionConsuming, reason, shorten(message))
 		return &c
 	}
+	problem := cmp.Or(plan.Monitor.Problem, o.MonitorRefused())
 	at := o.SilentAt()
 	silent := !at.IsZero() && !o.Now.Before(at)
 	switch state := o.QueueWorker.Status.QueueState; {
@@ -32,16 +33,31 @@ func consumingCondition(o *rollout.Observed, plan *rollout.Plan) *metav1.Conditi
 		return say(v1alpha1.ReasonUnwatched, "The runtime Generic has no application to ask.")
 	case state != nil && state.ObservedTime != nil && !silent:
 		return nil
+	case problem != "":
+		return say(v1alpha1.ReasonMonitorSilent, noMonitor+problem)
 	case state != nil:
-		return say(v1alpha1.ReasonMonitorSilent, cmp.Or(plan.Monitor.Problem, lastWords(state)))
-	case plan.Monitor.Problem != "":
-		return say(v1alpha1.ReasonMonitorSilent, noMonitor+plan.Monitor.Problem)
+		return say(v1alpha1.ReasonMonitorSilent, lastWords(state))
 	case before != nil && before.Reason == v1alpha1.ReasonMonitorSilent && !strings.HasPrefix(before.Message, noMonitor):
 		return say(before.Reason, before.Message) // until it speaks again
 	case silent:
 		return say(v1alpha1.ReasonMonitorSilent, "The monitor has said nothing since it was made; its pod's log says why.")
 	default:
 		return say(v1alpha1.ReasonMonitorStarting, "The monitor has not looked at the queue yet.")
+	}
+}
+
+// monitorStays is why the monitor that speaks is not the newest, a clause; empty
+// where it is, and where Consuming tells it already.
+func monitorStays(o *rollout.Observed, plan *rollout.Plan) string {
+	switch problem := cmp.Or(plan.Monitor.Problem, o.MonitorRefused()); {
+	case !o.QueueWorker.Spec.Monitored() || consumingCondition(o, plan) != nil:
+		return ""
+	case problem != "":
+		return shorten(lowerFirst(strings.TrimSuffix(problem, ".")))
+	case o.MonitorLate():
+		return "its newest pod has not read the queue in time, and the pod's log says why"
+	default:
+		return ""
 	}
 }
 

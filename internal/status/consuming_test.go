@@ -8,12 +8,14 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/queueworker/operator/api/v1alpha1"
 	"github.com/queueworker/operator/internal/rollout"
+	"github.com/queueworker/operator/internal/workload"
 )
 
 var monitorMade = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -59,6 +61,54 @@ func TestConsuming(t *testing.T) {
 		case got == nil && c.reason == "":
 		case got == nil || got.Reason != c.reason || got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, c.text):
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.reason, c.text)
+		}
+	}
+}
+
+// What keeps a monitor's newest pod away is told, by Consuming where no monitor
+// speaks, and beside it where an older one does.
+func TestTheNewestMonitorThatDoesNotCome(t *testing.T) {
+	refused := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota: pods"}
+	late := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}
+	coming := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated"}
+	for name, c := range map[string]struct {
+		condition appsv1.DeploymentCondition
+		state     *v1alpha1.QueueState
+		edit      func(*rollout.Observed)
+		ready     string // in the message of Ready; empty = nothing of the monitor
+		consuming string // in the operator's word; empty = the monitor's own stands
+	}{
+		"refused, an older one speaks":   {condition: refused, state: spoken(0), ready: "; the monitor stays as it was: its pod cannot be made: exceeded quota: pods."},
+		"refused, and nobody speaks":     {condition: refused, consuming: "There is no monitor: Its pod cannot be made: exceeded quota: pods."},
+		"refused, and a silent one":      {condition: refused, state: spoken(-time.Hour), consuming: "There is no monitor: Its pod cannot be made: exceeded quota: pods."},
+		"late, an older one speaks":      {condition: late, state: spoken(0), ready: "; the monitor stays as it was: its newest pod has not read the queue in time"},
+		"late, and nobody speaks":        {condition: late, consuming: "The monitor has not looked at the queue yet."},
+		"coming":                         {condition: coming, state: spoken(0)},
+		"refused before the last change": {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Generation++ }},
+		"somebody else's Deployment":     {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.OwnerReferences = nil; o.Watch.Deployment.Labels = nil }},
+		"turned off":                     {condition: refused, edit: func(o *rollout.Observed) { o.QueueWorker.Spec.Monitor.Enabled = ptr.To(false) }, consuming: "Monitoring is turned off."},
+	} {
+		qw := &v1alpha1.QueueWorker{ObjectMeta: metav1.ObjectMeta{Name: "mail", UID: "worker-1"}}
+		qw.Status.QueueState = c.state
+		o := &rollout.Observed{QueueWorker: qw, Now: monitorMade.Add(time.Minute)}
+		o.Watch.Deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			CreationTimestamp: metav1.NewTime(monitorMade), Labels: workload.Labels(qw),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(qw, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))},
+		}}
+		o.Watch.Deployment.Status.Conditions = []appsv1.DeploymentCondition{c.condition}
+		if c.edit != nil {
+			c.edit(o)
+		}
+		next := Of(o, &rollout.Plan{})
+		ready := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady).Message
+		if told := strings.Contains(ready, "monitor"); told != (c.ready != "") || !strings.Contains(ready, c.ready) {
+			t.Errorf("%s: Ready says %q, want %q", name, ready, c.ready)
+		}
+		consuming := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionConsuming)
+		switch {
+		case consuming == nil && c.consuming == "":
+		case consuming == nil || c.consuming == "" || consuming.Message != c.consuming:
+			t.Errorf("%s: Consuming is %+v, want %q", name, consuming, c.consuming)
 		}
 	}
 }

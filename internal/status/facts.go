@@ -18,7 +18,7 @@ import (
 // Reasons of a Deployment's Progressing condition, set by its controller.
 const (
 	reasonComplete = rollout.ReasonDeploymentComplete
-	reasonDeadline = "ProgressDeadlineExceeded"
+	reasonDeadline = rollout.ReasonDeadlineExceeded
 	reasonPaused   = "DeploymentPaused"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/queueworker/operator/internal/rollout"
 )
 
-// Note is a fact about other people's objects that a user should know. It is
+// Note is a fact beside the workers themselves that a user should know. It is
 // told in the message of Ready and by one event.
 type Note struct {
 	Reason string // of the event
@@ -35,6 +35,9 @@ const (
 	// ReasonSidecarStopsFirst: the admitted pods have an ordinary container that
 	// the template has not; it is stopped when a drain begins.
 	ReasonSidecarStopsFirst = "SidecarStopsFirst"
+	// ReasonMonitorStays: an older monitor goes on, since the newest cannot be
+	// made or does not get ready.
+	ReasonMonitorStays = "MonitorStays"
 )
 
 // Notes are the notes to tell now, in a fixed order.
@@ -58,6 +61,9 @@ func Notes(o *rollout.Observed, plan *rollout.Plan) []Note {
 		notes = append(notes, note(ReasonSidecarStopsFirst,
 			"something added the container "+names+" to the workers' pods",
 			": an ordinary container is stopped as soon as a drain begins, so a job that needs it fails; make it a native sidecar (an init container with restartPolicy Always)"))
+	}
+	if why := monitorStays(o, plan); why != "" {
+		notes = append(notes, note(ReasonMonitorStays, "the monitor stays as it was", ": "+why))
 	}
 	return notes
 }

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -25,7 +26,7 @@ const (
 	monitorCopier = v1alpha1.ReservedName + "-monitor"
 
 	monitorPort, workerMetricsPort = 9464, 9465
-	monitorAddress, workerAddress  = ":9464", ":9465"
+	workerAddress                  = ":9465"
 
 	// monitorGrace is how long a monitor may take to stop, in seconds.
 	monitorGrace = 10
@@ -78,9 +79,10 @@ func WithMonitor(image string) Renderer {
 		delete(template.Labels, v1alpha1.LabelName)
 		maps.Copy(template.Labels, monitorSelector(qw))
 		pod := &template.Spec
+		port := freePort(pod)
 		for i := range pod.Containers {
 			if pod.Containers[i].Name == v1alpha1.WorkerContainer {
-				pod.Containers = []corev1.Container{monitorContainer(&pod.Containers[i], qw)}
+				pod.Containers = []corev1.Container{monitorContainer(&pod.Containers[i], qw, port)}
 				break
 			}
 		}
@@ -91,7 +93,7 @@ func WithMonitor(image string) Renderer {
 			pod.Affinity.PodAffinity, pod.Affinity.PodAntiAffinity = nil, nil
 		}
 		pod.TerminationGracePeriodSeconds = ptr.To[int64](monitorGrace)
-		pod.ServiceAccountName, pod.DeprecatedServiceAccount = monitorAccount(qw), ""
+		pod.ServiceAccountName, pod.DeprecatedServiceAccount = MonitorAccount(qw), ""
 		pod.AutomountServiceAccountToken = ptr.To(false) // only the one container gets it
 		pod.Volumes = append(pod.Volumes, tokenVolume())
 		inject(&template, copier(pod.SecurityContext, image, monitorCopier, monitorInImage))
@@ -100,7 +102,7 @@ func WithMonitor(image string) Renderer {
 }
 
 // monitorContainer is the worker's container with another first process.
-func monitorContainer(worker *corev1.Container, qw *v1alpha1.QueueWorker) corev1.Container {
+func monitorContainer(worker *corev1.Container, qw *v1alpha1.QueueWorker, port int32) corev1.Container {
 	same := worker.DeepCopy()
 	c := corev1.Container{
 		Name:            v1alpha1.MonitorContainer,
@@ -115,20 +117,20 @@ func monitorContainer(worker *corev1.Container, qw *v1alpha1.QueueWorker) corev1
 		VolumeMounts:    append(withoutToken(same.VolumeMounts), agentMount(), tokenMount()),
 		VolumeDevices:   same.VolumeDevices,
 		SecurityContext: same.SecurityContext,
-		Ports:           []corev1.ContainerPort{{Name: v1alpha1.MonitorPort, ContainerPort: monitorPort, Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{{Name: v1alpha1.MonitorPort, ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(monitorPort)}},
+			ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port)}},
 			PeriodSeconds:    monitorProbePeriod,
 			FailureThreshold: monitorProbeFailures,
 		},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	fillRetryAfter(&c, &qw.Spec)
-	setEnv(&c, monitor.ConfigEnv, literal([]string{monitorConfig(qw).Encode()})[0])
+	setEnv(&c, monitor.ConfigEnv, literal([]string{monitorConfig(qw, port).Encode()})[0])
 	return c
 }
 
-func monitorConfig(qw *v1alpha1.QueueWorker) monitor.Config {
+func monitorConfig(qw *v1alpha1.QueueWorker, port int32) monitor.Config {
 	spec := &qw.Spec
 	return monitor.Config{
 		Namespace:         qw.Namespace,
@@ -140,7 +142,7 @@ func monitorConfig(qw *v1alpha1.QueueWorker) monitor.Config {
 		IntervalSeconds:   int64(spec.EffectiveInterval()),
 		StuckAfterSeconds: spec.EffectiveStuckAfter(),
 		RetryAfterSeconds: int64(ptr.Deref(spec.Timeouts.RetryAfterSeconds, 0)),
-		MetricsAddress:    monitorAddress,
+		MetricsAddress:    fmt.Sprintf(":%d", port),
 	}
 }
 
@@ -156,7 +158,7 @@ func monitorResources(m *v1alpha1.Monitor) corev1.ResourceRequirements {
 // addMetrics lets the workers' agents serve metrics. Where another container, or
 // another pod on the same host, may have the port there are none.
 func addMetrics(template *corev1.PodTemplateSpec, spec *v1alpha1.QueueWorkerSpec) {
-	if !spec.MonitorEnabled() || template.Spec.HostNetwork || taken(&template.Spec) {
+	if !spec.MonitorEnabled() || template.Spec.HostNetwork || taken(slices.Concat(template.Spec.Containers, template.Spec.InitContainers), workerMetricsPort, v1alpha1.WorkerMetricsPort) {
 		return
 	}
 	for i := range template.Spec.Containers {
@@ -169,10 +171,21 @@ func addMetrics(template *corev1.PodTemplateSpec, spec *v1alpha1.QueueWorkerSpec
 	}
 }
 
-func taken(pod *corev1.PodSpec) bool {
-	return slices.ContainsFunc(slices.Concat(pod.Containers, pod.InitContainers), func(c corev1.Container) bool {
+// freePort is the monitor's port, or the next that no init container declares: a
+// native sidecar that listened there would keep the monitor from starting.
+func freePort(pod *corev1.PodSpec) int32 {
+	port := int32(monitorPort)
+	for taken(pod.InitContainers, port, "") {
+		port++
+	}
+	return port
+}
+
+// taken says whether a container declares the port, or one of that name.
+func taken(containers []corev1.Container, port int32, name string) bool {
+	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
-			return p.ContainerPort == workerMetricsPort || p.Name == v1alpha1.WorkerMetricsPort
+			return p.ContainerPort == port || name != "" && p.Name == name
 		})
 	})
 }

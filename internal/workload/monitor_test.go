@@ -4,10 +4,12 @@ package workload_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -210,6 +212,33 @@ func TestMonitorResourcesAndSecrets(t *testing.T) {
 	}
 }
 
+// A native sidecar is beside the monitor, and may have declared its port.
+func TestTheMonitorTakesAFreePort(t *testing.T) {
+	for name, c := range map[string]struct {
+		declared []int32 // by an init container
+		want     int32
+	}{"by default": {nil, 9464}, "another": {[]int32{80}, 9464}, "its own": {[]int32{9464}, 9465}, "several": {[]int32{9465, 9464}, 9466}} {
+		template := monitorPod(t, "laravel", func(qw *v1alpha1.QueueWorker) {
+			ports(qw, 9464, "own") // of the worker, which is not in this pod
+			proxy := corev1.Container{Name: "proxy", Image: "proxy:1", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}
+			for _, port := range c.declared {
+				proxy.Ports = append(proxy.Ports, corev1.ContainerPort{ContainerPort: port})
+			}
+			qw.Spec.Template.Spec.InitContainers = []corev1.Container{proxy}
+		})
+		container := named(t, template.Spec.Containers, v1alpha1.MonitorContainer)
+		env := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == monitor.ConfigEnv })
+		config, err := monitor.DecodeConfig(container.Env[env].Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port, probed := container.Ports[0], container.ReadinessProbe.HTTPGet.Port.IntValue()
+		if port.ContainerPort != c.want || port.Name != v1alpha1.MonitorPort || probed != int(c.want) || config.MetricsAddress != fmt.Sprintf(":%d", c.want) {
+			t.Errorf("%s: listens at %s, port %+v, probed at %d, want %d", name, config.MetricsAddress, port, probed, c.want)
+		}
+	}
+}
+
 // Two pods on one host, or two containers of a pod, cannot have the same port.
 func TestWorkersTellMetricsWhereThePortIsFree(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -246,7 +275,7 @@ func TestTheMonitorSpeaksTheAPIsWords(t *testing.T) {
 	one := int64(1)
 	text, err := json.Marshal(monitor.Status{
 		State: monitor.Stuck, Depth: &one, Ready: &one, Delayed: &one, Reserved: &one, Due: &one, Expired: &one, OldestSeconds: &one, Failed: &one,
-		Failing: []monitor.Failing{{Kind: monitor.Kind{Class: `App\Jobs\Charge`, Error: "PDOException"}, Count: 5}}, Message: "why",
+		Failing: []monitor.Failing{{Kind: monitor.Kind{Class: `App\Jobs\Charge`, Error: "PDOException"}, Count: 5, FirstTime: time.Unix(1, 0), LastTime: time.Unix(2, 0)}}, Message: "why",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -260,6 +289,11 @@ func TestTheMonitorSpeaksTheAPIsWords(t *testing.T) {
 	for i, field := range reflect.ValueOf(state).Fields() {
 		if field.IsZero() && i.Name != "Since" && i.Name != "ObservedTime" {
 			t.Errorf("%s does not arrive", i.Name)
+		}
+	}
+	for i, field := range reflect.ValueOf(state.Failing[0]).Fields() {
+		if field.IsZero() {
+			t.Errorf("%s of what fails does not arrive", i.Name)
 		}
 	}
 	for _, state := range []monitor.State{monitor.Empty, monitor.Busy, monitor.Stuck, monitor.Stopped, monitor.Paused, monitor.Unknown} {

@@ -39,7 +39,8 @@ func MonitorName(worker string) string {
 	return worker[:maxName-len(short)] + short
 }
 
-func monitorAccount(qw *v1alpha1.QueueWorker) string {
+// MonitorAccount is the name of the service account that the monitor has.
+func MonitorAccount(qw *v1alpha1.QueueWorker) string {
 	if name := qw.Spec.Monitor.ServiceAccountName; name != "" {
 		return name
 	}
@@ -71,13 +72,17 @@ func MonitorRole(qw *v1alpha1.QueueWorker) *rbacv1ac.RoleApplyConfiguration {
 			WithVerbs("get", "patch"))
 }
 
-// MonitorRoleBinding gives the role to the monitor's account.
-func MonitorRoleBinding(qw *v1alpha1.QueueWorker) *rbacv1ac.RoleBindingApplyConfiguration {
-	return rbacv1ac.RoleBinding(MonitorName(qw.Name), qw.Namespace).
+// MonitorRoleBinding gives the role to the monitor's account, and to those of
+// older monitors.
+func MonitorRoleBinding(qw *v1alpha1.QueueWorker, older ...string) *rbacv1ac.RoleBindingApplyConfiguration {
+	binding := rbacv1ac.RoleBinding(MonitorName(qw.Name), qw.Namespace).
 		WithLabels(Labels(qw)).
 		WithOwnerReferences(owner(qw)).
-		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(MonitorName(qw.Name))).
-		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(monitorAccount(qw)).WithNamespace(qw.Namespace))
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(MonitorName(qw.Name)))
+	for _, account := range append([]string{MonitorAccount(qw)}, older...) {
+		binding.WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(account).WithNamespace(qw.Namespace))
+	}
+	return binding
 }
 
 // MonitorHash identifies what the user wrote and the monitor acts on.

@@ -5,8 +5,10 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/queueworker/operator/internal/agent/proc"
 	"github.com/queueworker/operator/internal/monitor"
+	"github.com/queueworker/operator/test/replay"
 )
 
 // apiServer is as much of one as a monitor needs; it keeps what is applied.
@@ -64,14 +67,21 @@ func (s *apiServer) state() (status monitor.Status, writes int) {
 	return status, s.writes
 }
 
-// The program as its pod runs it: copied, with a service account, scraped,
-// probed, its script killed, and ended by SIGTERM.
-func TestMonitorProgram(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, onRedis)
-	api := &apiServer{}
-	server := httptest.NewTLSServer(api)
-	defer server.Close()
+// program is a monitor as its pod runs it: copied, with a service account.
+type program struct {
+	*exec.Cmd
+	api    *apiServer
+	port   string
+	ended  chan error
+	output lockedBuffer
+}
+
+// monitor starts one of the application, with this interval in seconds.
+func (a *app) monitor(t *testing.T, interval int64) *program {
+	t.Helper()
+	p := &program{api: &apiServer{}, port: must[string](t)(takePort()), ended: make(chan error, 1)}
+	server := httptest.NewTLSServer(p.api)
+	t.Cleanup(server.Close)
 	at := must[*url.URL](t)(url.Parse(server.URL))
 	account, shared := filepath.Join(a.dir, "account"), openDir(t)
 	for name, text := range map[string]string{
@@ -84,73 +94,129 @@ func TestMonitorProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	program := must[string](t)(build("monitor", "../../cmd/monitor"))
-	if out, err := exec.Command(program, "copy", "--dir", shared).CombinedOutput(); err != nil {
+	built := must[string](t)(build("monitor", "../../cmd/monitor"))
+	if out, err := exec.Command(built, "copy", "--dir", shared).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	port := must[string](t)(takePort())
-	config := monitor.Config{Namespace: "shop", Name: "payments", Runtime: "Laravel", Connection: "redis", IntervalSeconds: 1, StuckAfterSeconds: 4, MetricsAddress: "127.0.0.1:" + port}
-	cmd := exec.Command(filepath.Join(shared, "monitor"), "run", "--dir", shared, "--service-account", account, "--", "php8.2", "artisan", "queue:work", "redis")
-	cmd.Dir, cmd.Env = a.dir, append(a.env, monitor.ConfigEnv+"="+config.Encode(), "KUBERNETES_SERVICE_HOST="+at.Hostname(), "KUBERNETES_SERVICE_PORT="+at.Port())
-	var output lockedBuffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
+	config := monitor.Config{
+		Namespace: "shop", Name: "payments", Runtime: "Laravel", Connection: a.connection,
+		IntervalSeconds: interval, StuckAfterSeconds: 4, MetricsAddress: "127.0.0.1:" + p.port,
+	}
+	p.Cmd = exec.Command(filepath.Join(shared, "monitor"), "run", "--dir", shared, "--service-account", account, "--", "php8.2", "artisan", "queue:work", a.connection)
+	p.Dir, p.Env = a.dir, append(a.env, monitor.ConfigEnv+"="+config.Encode(), "KUBERNETES_SERVICE_HOST="+at.Hostname(), "KUBERNETES_SERVICE_PORT="+at.Port())
+	p.Stdout, p.Stderr = &p.output, &p.output
+	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() { p.ended <- p.Wait() }()
 	t.Cleanup(func() {
-		for _, process := range proc.Descendants(cmd.Process.Pid) {
-			_ = proc.Signal(process, syscall.SIGKILL)
-		}
-		_ = cmd.Process.Kill()
+		p.killScript()
+		_ = p.Process.Kill()
 		if t.Failed() {
-			t.Logf("the monitor's output:\n%s", output.text())
+			t.Logf("the monitor's output:\n%s", p.output.text())
 		}
 	})
-	ask := func(path string) (int, map[string]string) {
-		response, err := http.Get("http://127.0.0.1:" + port + path)
-		if err != nil {
-			return 0, nil
-		}
-		defer response.Body.Close()
-		return response.StatusCode, samples(t, response.Body)
+	return p
+}
+
+// killScript kills what the monitor has started.
+func (p *program) killScript() {
+	for _, process := range proc.Descendants(p.Process.Pid) {
+		_ = proc.Signal(process, syscall.SIGKILL)
 	}
-	becomes := func(state monitor.State) {
-		t.Helper()
-		eventually(t, patience, "state "+string(state), func() bool { s, _ := api.state(); return s.State == state })
+}
+
+// text is what it answers, with status 0 where it does not.
+func (p *program) text(path string) (int, []byte) {
+	response, err := http.Get("http://127.0.0.1:" + p.port + path)
+	if err != nil {
+		return 0, nil
 	}
-	becomes(monitor.Empty)
-	if code, _ := ask("/healthz"); code != http.StatusOK {
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	return response.StatusCode, text
+}
+
+func (p *program) samples(t *testing.T) map[string]string {
+	t.Helper()
+	_, text := p.text("/metrics")
+	return samples(t, bytes.NewReader(text))
+}
+
+func (p *program) becomes(t *testing.T, state monitor.State) {
+	t.Helper()
+	eventually(t, patience, "state "+string(state), func() bool { s, _ := p.api.state(); return s.State == state })
+}
+
+// The program is scraped, probed, its script killed, and it is ended by SIGTERM.
+func TestMonitorProgram(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, onRedis)
+	p := a.monitor(t, 1)
+	p.becomes(t, monitor.Empty)
+	if code, _ := p.text("/healthz"); code != http.StatusOK {
 		t.Errorf("readiness %d", code)
 	}
 	eventually(t, patience, "three seconds without a write, while nothing changes", func() bool {
-		_, before := api.state()
+		_, before := p.api.state()
 		time.Sleep(3 * time.Second)
-		_, after := api.state()
+		_, after := p.api.state()
 		return after == before
 	})
 	a.dispatch(t, "Short", facts("n"))
-	becomes(monitor.Stuck) // the worker is ready, as the cluster says, and takes nothing
-	if _, found := ask("/metrics"); found[`queueworker_queue_state{queueworker="payments",state="Stuck"}`] != "1" || found[`queueworker_queue_depth{queueworker="payments",queue="default"}`] != "1" {
+	p.becomes(t, monitor.Stuck) // the worker is ready, as the cluster says, and takes nothing
+	if found := p.samples(t); found[`queueworker_queue_state{queueworker="payments",state="Stuck"}`] != "1" || found[`queueworker_queue_depth{queueworker="payments",queue="default"}`] != "1" {
 		t.Errorf("%v", found)
 	}
-	for _, process := range proc.Descendants(cmd.Process.Pid) {
-		_ = proc.Signal(process, syscall.SIGKILL)
-	}
+	p.killScript()
 	const restarts = `queueworker_monitor_script_restarts_total{queueworker="payments",cause="exit"}`
 	eventually(t, patience, "a script that was started again", func() bool {
-		_, found := ask("/metrics")
+		found := p.samples(t)
 		return found[restarts] != "" && found[restarts] != "0" && found[`queueworker_monitor_up{queueworker="payments"}`] == "1"
 	})
-	becomes(monitor.Stuck)
-	_ = cmd.Process.Signal(syscall.SIGTERM)
+	p.becomes(t, monitor.Stuck)
+	_ = p.Process.Signal(syscall.SIGTERM)
 	select {
-	case err := <-ended:
+	case err := <-p.ended:
 		if err != nil {
 			t.Errorf("the monitor ended with %v", err)
 		}
 	case <-time.After(patience):
 		t.Error("the monitor does not end")
+	}
+}
+
+// Two thousand jobs of one class that fail at once, among healthy ones, are one
+// alert, by what the monitor really told meanwhile.
+func TestManyFailuresAreOneAlert(t *testing.T) {
+	t.Parallel()
+	const failures = 2000
+	a := newApp(t, onRedis)
+	p := a.monitor(t, 5)
+	p.becomes(t, monitor.Empty)
+	recording := &replay.Recording{
+		Labels: map[string]string{"namespace": "shop", "pod": "payments-monitor-a", "job": "monitors"},
+		Alert:  "QueueWorkerJobsFailing",
+		Fires:  map[string]string{"severity": "warning", "namespace": "shop", "queueworker": "payments", "class": `App\Jobs\Fails`, "error": "RuntimeException"},
+	}
+	scrape := func() {
+		if code, text := p.text("/metrics"); code == http.StatusOK {
+			recording.Add(text)
+		}
+	}
+	scrape()
+	a.dispatch(t, "Fails", facts("bad"), fmt.Sprint("--times=", failures))
+	a.dispatch(t, "Short", facts("good"), "--times=100")
+	worker := a.start(t, plan{work: []string{"--sleep=0", "--tries=1"}})
+	eventually(t, 3*patience, "every failure is told", func() bool {
+		time.Sleep(5 * time.Second)
+		scrape()
+		return p.samples(t)[`queueworker_failed_jobs_total{queueworker="payments",class="App\\Jobs\\Fails",error="RuntimeException"}`] == fmt.Sprint(failures)
+	})
+	worker.drain(t)
+	worker.stop(t)
+	scrape()
+	if err := recording.Evaluate(t.Context(), "../monitoring"); err != nil {
+		t.Error(err)
 	}
 }

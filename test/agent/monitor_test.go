@@ -244,6 +244,7 @@ func TestMonitorUnderLoad(t *testing.T) {
 // gate is a port that leads to a server, to nobody, or into silence.
 type gate struct {
 	port, to string
+	frozen   sync.RWMutex // while it is locked, nothing passes on open connections
 	mu       sync.Mutex
 	listener net.Listener
 	silent   bool
@@ -286,10 +287,24 @@ func (g *gate) open(t *testing.T) {
 			g.mu.Lock()
 			g.conns = append(g.conns, out)
 			g.mu.Unlock()
-			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
-			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
+			go g.pass(out, in)
+			go g.pass(in, out)
 		}
 	}()
+}
+
+func (g *gate) pass(to, from net.Conn) {
+	defer to.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		g.frozen.RLock()
+		_, failed := to.Write(buffer[:n])
+		g.frozen.RUnlock()
+		if err != nil || failed != nil {
+			return
+		}
+	}
 }
 
 func (g *gate) shut() {
@@ -356,6 +371,35 @@ func TestMonitorServerAway(t *testing.T) {
 			t.Logf("%s", w.log.text())
 			if len(w.Script.Restarts) > 0 {
 				t.Errorf("the script was started again: %v", w.Script.Restarts)
+			}
+		})
+	}
+}
+
+// A server that hangs with a connection open is told within the time that the
+// manual gives, whatever its client does.
+func TestMonitorServerHangs(t *testing.T) {
+	for queue, port := range map[string]func() (string, error){onRedis: redisPort, onMariaDB: mariaPort, onPostgreSQL: postgresPort, onBeanstalkd: beanstalkdPort} {
+		t.Run(queue, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t, queue)
+			g := newGate(t, must[string](t)(port()))
+			a.env = dedupe(append(a.env, "REDIS_PORT="+g.port, "DB_PORT="+g.port, "BEANSTALKD_PORT="+g.port))
+			w := a.watch(t)
+			if s := w.look(t); s.State != monitor.Empty {
+				t.Fatalf("%+v\n%s", s, w.log.text())
+			}
+			g.frozen.Lock()
+			began := time.Now()
+			s := w.look(t)
+			took := time.Since(began)
+			g.frozen.Unlock()
+			if s.State != monitor.Unknown || s.Depth != nil || took > 25*time.Second {
+				t.Errorf("after %s: %+v\n%s", took, s, w.log.text())
+			}
+			t.Logf("%s: %s", took, s.Message)
+			if s := w.look(t); s.State != monitor.Empty {
+				t.Errorf("back, and %+v\n%s", s, w.log.text())
 			}
 		})
 	}

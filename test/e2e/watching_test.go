@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/queueworker/operator/api/v1alpha1"
+	"github.com/queueworker/operator/test/replay"
 )
 
 // How the watched QueueWorkers here are looked at, in seconds.
@@ -169,6 +170,7 @@ func (w *watched) loaded(t *testing.T) {
 func (w *watched) failing(t *testing.T) {
 	t.Helper()
 	const jobs, saying = 2000, "this job always fails"
+	recorded := w.recorded(t)
 	w.dispatch(t, "Fails", "bad", nil, fmt.Sprint("--times=", jobs))
 	w.dispatch(t, "Short", "good", nil, "--times=100")
 	w.empties(t)
@@ -180,11 +182,10 @@ func (w *watched) failing(t *testing.T) {
 		return now != nil && now.Failed != nil && *now.Failed == jobs
 	})
 	now := current(t, w.qw).Status.QueueState
-	if wanted := (v1alpha1.FailingJob{Class: `App\Jobs\Fails`, Error: "RuntimeException", Count: jobs}); !slices.Equal(now.Failing, []v1alpha1.FailingJob{wanted}) {
-		t.Errorf("failing is %+v, wanted %+v", now.Failing, wanted)
+	if f := now.Failing; len(f) != 1 || f[0].Class != `App\Jobs\Fails` || f[0].Error != "RuntimeException" || f[0].Count != jobs || f[0].LastTime.Before(f[0].FirstTime) {
+		t.Errorf("failing is %+v", f)
 	}
-	pod := suite.pods.labelled(v1alpha1.LabelMonitor, w.qw.Name)[0].Name
-	metrics, err := suite.client.CoreV1().Pods(namespace).ProxyGet("http", pod, "9464", "/metrics", nil).DoRaw(t.Context())
+	pod, metrics, err := w.scrape(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,6 +199,53 @@ func (w *watched) failing(t *testing.T) {
 		if strings.Contains(text, saying) {
 			t.Errorf("%s shows what an exception says", what)
 		}
+	}
+	if err := recorded().Evaluate(t.Context(), "../monitoring"); err != nil {
+		t.Errorf("2,000 failures are to be one alert: %v", err)
+	}
+}
+
+// scrape is what the monitor's pod tells.
+func (w *watched) scrape(t *testing.T) (pod string, metrics []byte, err error) {
+	t.Helper()
+	pod = suite.pods.labelled(v1alpha1.LabelMonitor, w.qw.Name)[0].Name
+	metrics, err = suite.client.CoreV1().Pods(namespace).ProxyGet("http", pod, "9464", "/metrics", nil).DoRaw(t.Context())
+	return pod, metrics, err
+}
+
+// recorded scrapes the monitor as Prometheus would, until the recording is asked for.
+func (w *watched) recorded(t *testing.T) func() *replay.Recording {
+	t.Helper()
+	recording := &replay.Recording{
+		Labels: map[string]string{"namespace": namespace, "pod": "monitor", "job": "monitors"},
+		Alert:  "QueueWorkerJobsFailing",
+		Fires:  map[string]string{"severity": "warning", "namespace": namespace, "queueworker": w.qw.Name, "class": `App\Jobs\Fails`, "error": "RuntimeException"},
+	}
+	scrape := func() {
+		if _, metrics, err := w.scrape(t); err == nil {
+			recording.Add(metrics)
+		}
+	}
+	scrape()
+	over, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-over:
+				return
+			case <-t.Context().Done():
+				return
+			case <-time.After(lookEvery * time.Second):
+				scrape()
+			}
+		}
+	}()
+	return func() *replay.Recording {
+		close(over)
+		<-stopped
+		scrape()
+		return recording
 	}
 }
 

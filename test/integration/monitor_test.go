@@ -122,7 +122,7 @@ var _ = Describe("A monitor", func() {
 		monitorSays(ctx, as, qw, monitor.Busy, time.Now())
 		change(ctx, qw, "team", func(qw *v1alpha1.QueueWorker) { qw.Spec.Monitor.Enabled = ptr.To(false) })
 		condition(ctx, qw, v1alpha1.ConditionConsuming, v1alpha1.ReasonUnwatched)
-		Expect(qw.Status.QueueState).To(BeNil())
+		Eventually(func() *v1alpha1.QueueState { return get(ctx, qw).Status.QueueState }).Should(BeNil())
 		for _, object := range []client.Object{
 			&appsv1.Deployment{ObjectMeta: monitorOf(qw)}, &corev1.ServiceAccount{ObjectMeta: monitorOf(qw)},
 			&rbacv1.Role{ObjectMeta: monitorOf(qw)}, &rbacv1.RoleBinding{ObjectMeta: monitorOf(qw)},
@@ -200,6 +200,37 @@ var _ = Describe("A monitor", func() {
 			Expect(qw.Status.QueueState.State).To(Equal(v1alpha1.StateEmpty))
 		}
 		Expect(eventsOf(ctx, qw)).To(And(HaveKeyWithValue("MonitorSilent", 2), HaveKeyWithValue("Consuming", 2)))
+	})
+
+	It("goes on under its account until the one of another account is ready, and says what that waits for", func(ctx SpecContext) {
+		qw := worker(newNamespace(ctx), "mail")
+		Expect(k8s.Create(ctx, qw)).To(Succeed())
+		settles(ctx, qw, 2)
+		deployment := &appsv1.Deployment{ObjectMeta: monitorOf(qw)}
+		Eventually(func() int32 { return get(ctx, deployment).Status.AvailableReplicas }).Should(BeEquivalentTo(1))
+		as := withToken(ctx, qw.Namespace, "mail-monitor")
+		monitorSays(ctx, as, qw, monitor.Busy, time.Now())
+
+		By("naming an account that does not exist")
+		change(ctx, qw, "team", func(qw *v1alpha1.QueueWorker) { qw.Spec.Monitor.ServiceAccountName = "sqs" })
+		bound := func() (names []string) {
+			for _, subject := range get(ctx, &rbacv1.RoleBinding{ObjectMeta: monitorOf(qw)}).Subjects {
+				names = append(names, subject.Name)
+			}
+			return names
+		}
+		ready := func() string { return conditionOf(get(ctx, qw), v1alpha1.ConditionReady).Message }
+		Eventually(bound).Should(Equal([]string{"sqs", "mail-monitor"}))
+		Eventually(ready).Should(And(ContainSubstring("the monitor stays as it was: its pod cannot be made: "), ContainSubstring(`"sqs" not found`)))
+		Expect(conditionOf(qw, v1alpha1.ConditionConsuming)).To(HaveField("Reason", "Busy"))
+		Eventually(func() map[string]int { return eventsOf(ctx, qw) }).Should(HaveKeyWithValue("MonitorStays", 1))
+		monitorSays(ctx, as, qw, monitor.Empty, time.Now())
+
+		By("making it")
+		Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: qw.Namespace, Name: "sqs"}})).To(Succeed())
+		Eventually(bound, "60s").Should(Equal([]string{"sqs"}))
+		Eventually(ready).ShouldNot(ContainSubstring("monitor"))
+		Expect(conditionOf(qw, v1alpha1.ConditionConsuming)).To(HaveField("Reason", "Empty"))
 	})
 
 	It("may read and patch the status of its own QueueWorker, and nothing else", func(ctx SpecContext) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,16 +179,7 @@ func (f *runningFence) families(t *testing.T) []*dto.MetricFamily {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*dto.MetricFamily
-	for _, family := range families {
-		all = append(all, family)
-	}
-	return all
+	return parsed(t, string(text))
 }
 
 // scrape stores families with the labels of their target, which give way to

@@ -106,7 +106,8 @@ func (s *supervisor) subscribe() {
 	signal.Notify(s.signals, stopSignals()...)
 }
 
-// wait blocks until something has happened or it is time to look.
+// wait blocks until something has happened or it is time to look. A scrape is
+// nothing that happens: it only reads.
 func (s *supervisor) wait() {
 	poll := idlePoll
 	if s.stopping() && !s.ended {
@@ -114,17 +115,21 @@ func (s *supervisor) wait() {
 	}
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.children:
-	case sig := <-s.signals:
-		if number, ok := sig.(syscall.Signal); ok {
-			s.signalled(number)
+	for {
+		select {
+		case <-timer.C:
+		case <-s.children:
+		case sig := <-s.signals:
+			if number, ok := sig.(syscall.Signal); ok {
+				s.signalled(number)
+			}
+		case request := <-s.requests:
+			s.asked(request)
+		case answer := <-s.scrapes:
+			answer <- s.metrics()
+			continue
 		}
-	case request := <-s.requests:
-		s.asked(request)
-	case answer := <-s.scrapes:
-		answer <- s.metrics()
+		return
 	}
 }
 

@@ -15,3 +15,6 @@ func (w *Watcher) Looked(ended, answered time.Time) {
 
 // Hasty is the script with other limits.
 func (s *Script) Hasty(patience, floor time.Duration) { s.patience, s.floor = patience, floor }
+
+// Pressed is the script with another limit for each look after the first.
+func (s *Script) Pressed(answers time.Duration) { s.answers = answers }

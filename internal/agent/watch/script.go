@@ -42,8 +42,16 @@ const (
 	floor = 5 * time.Second
 )
 
-// DefaultPatience is how long one look may take, the start of PHP included.
-const DefaultPatience = 30 * time.Second
+const (
+	// DefaultPatience is how long the first look may take, the start of PHP included.
+	DefaultPatience = 30 * time.Second
+
+	// answerPatience is how long each later one may take. A client that knows a
+	// limit gives a server up after at most 15 s: 5 s for an answer, and as long for
+	// each of two connections instead of the one that is lost. One that knows none,
+	// such as that of PostgreSQL, would wait for ever on a server that hangs.
+	answerPatience = 20 * time.Second
+)
 
 // Cause is why a script was ended, or ended itself.
 type Cause string
@@ -73,7 +81,8 @@ type Script struct {
 
 	Restarts map[Cause]int64
 
-	patience time.Duration
+	patience time.Duration // with the first look
+	answers  time.Duration // with a later one
 	floor    time.Duration
 	running  *running
 	started  time.Time
@@ -88,7 +97,7 @@ func For(config monitor.Config, command []string) (*Script, error) {
 	}
 	return &Script{
 		PHP: words.PHP, Artisan: words.Artisan, Options: words.Options, Config: config,
-		Restarts: map[Cause]int64{}, patience: DefaultPatience, floor: floor, Output: io.Discard,
+		Restarts: map[Cause]int64{}, patience: DefaultPatience, answers: answerPatience, floor: floor, Output: io.Discard,
 	}, nil
 }
 
@@ -125,7 +134,11 @@ func (s *Script) Look(ctx context.Context) (Record, error) {
 	}
 	r := s.running
 	_, _ = r.ask.Write([]byte("\n")) // a process that is gone is told below
-	timer := time.NewTimer(s.patience)
+	patience := s.patience
+	if r.first > 0 {
+		patience = s.answers
+	}
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case record := <-r.records:
@@ -146,7 +159,7 @@ func (s *Script) Look(ctx context.Context) (Record, error) {
 	case <-ctx.Done():
 		return Record{}, ctx.Err()
 	case <-timer.C:
-		return Record{}, s.end(Hung, fmt.Errorf("the script has not answered for %s", s.patience))
+		return Record{}, s.end(Hung, fmt.Errorf("the script has not answered for %s: a server that it asks may hang", patience))
 	}
 }
 

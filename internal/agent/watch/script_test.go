@@ -152,6 +152,19 @@ func TestEnds(t *testing.T) {
 	})
 }
 
+// The first look has the time that an application takes to start, a later one
+// only what its servers may take.
+func TestALaterLookHasLessTime(t *testing.T) {
+	s := speaker(t, "read -r line; sleep 2; "+answer+"; read -r line; sleep 600")
+	s.Pressed(time.Second)
+	pid(t, s)
+	begin := time.Now()
+	_, err := s.Look(context.Background())
+	if took := time.Since(begin); err == nil || !strings.Contains(err.Error(), "has not answered for 1s") || took > 30*time.Second || s.Restarts[watch.Hung] != 1 {
+		t.Errorf("%v after %s, %v", err, took, s.Restarts)
+	}
+}
+
 // A script that grows answers, and makes room for a small one.
 func TestGrowth(t *testing.T) {
 	const grow = "rss=30000000; while read -r line; do " + answer + "; rss=$((rss + $STEP)); done"

@@ -268,6 +268,9 @@ final class Server
         $options = "database.connections.$name.options";
         $app['config']->set($options, (array) $app['config']->get($options) + [\PDO::ATTR_TIMEOUT => self::PATIENCE]);
 
-        return $app['db']->connection($name);
+        $connection = $app['db']->connection($name);
+        $connection->getPdo(); // twice at most; a query would have it tried four times
+
+        return $connection;
     }
 }

@@ -224,6 +224,33 @@ func TestMetricsOfWaitingJobs(t *testing.T) {
 	}
 }
 
+// What stays wrong is said once, however much of it there is; what is wrong again is said again.
+func TestSaysWhatIsWrongOnce(t *testing.T) {
+	dir := t.TempDir()
+	log := &strings.Builder{}
+	trouble := `{"what":"a","class":"RedisException","hint":"loading"},{"what":"b","class":"RedisException","hint":"loading"}`
+	script := speaker(t, `while read -r line; do test -e `+dir+`/well && t= || t='`+trouble+`'; echo "{\"v\":1,\"kind\":\"look\",\"queues\":[{\"name\":\"a\"}],\"troubles\":[$t]}" >&3; done`)
+	w := &watch.Watcher{Config: config(), Script: script, API: &server{err: os.ErrDeadlineExceeded}, Log: log}
+	said := func(want int) {
+		t.Helper()
+		for range 5 {
+			w.Once(context.Background())
+		}
+		if got := strings.Count(log.String(), "cannot be asked: RedisException"); got != want {
+			t.Errorf("%d lines, wanted %d:\n%s", got, want, log.String())
+		}
+	}
+	said(2)
+	if err := os.WriteFile(dir+"/well", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said(2)
+	if err := os.Remove(dir + "/well"); err != nil {
+		t.Fatal(err)
+	}
+	said(4)
+}
+
 // A monitor that nobody answers goes on telling so; one that looks no more does not.
 func TestReadyWhileItLooks(t *testing.T) {
 	w := &watch.Watcher{Config: config(), Script: speaker(t, "exit 0"), Log: &strings.Builder{}}

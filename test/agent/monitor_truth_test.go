@@ -65,3 +65,26 @@ func told(n *int64) string {
 	}
 	return fmt.Sprint(*n)
 }
+
+// However many kinds of jobs fail at once, the record of a look is taken, and
+// all failures are in the number.
+func TestMonitorManyKindsOfFailures(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, onMariaDB)
+	insert := func(from, to int) {
+		a.change(t, fmt.Sprintf("INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at) SELECT uuid(), 'database', 'default', "+
+			"concat('{\"displayName\":\"Import', repeat('a', 150), seq, '\"}'), concat('Refused', repeat('e', 150), seq, ': no'), now() FROM seq_%d_to_%d", from, to))
+	}
+	insert(1, 7000)
+	w := a.watch(t)
+	if s := w.look(t); s.Failed == nil || *s.Failed != 7000 {
+		t.Errorf("of the last hour: %s\n%s", told(s.Failed), w.log.text())
+	}
+	insert(7001, 14000)
+	if s := w.look(t); s.Failed == nil || *s.Failed != 14000 || len(s.Failing) != 5 {
+		t.Errorf("since: %s\n%s", told(s.Failed), w.log.text())
+	}
+	if len(w.Script.Restarts) != 0 {
+		t.Errorf("%v", w.Script.Restarts)
+	}
+}

@@ -88,3 +88,18 @@ func TestMonitorManyKindsOfFailures(t *testing.T) {
 		t.Errorf("%v", w.Script.Restarts)
 	}
 }
+
+// Nothing of an exception that writes itself in its own way is told.
+func TestMonitorNamesExceptions(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, onMariaDB)
+	for _, text := range []string{
+		"", "PLANTED", "PLANTED was refused", "4111: PLANTED", "App\\\\Refused: PLANTED", "PDOException in /app/x.php:1", "A\nPLANTED: x", "PLANTED:x",
+	} {
+		a.change(t, "INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at) VALUES (uuid(), 'database', 'default', '{}', '"+text+"', now())")
+	}
+	s := a.watch(t).look(t)
+	if got, want := fmt.Sprint(s.Failing), `[{{other other} 6} {{other App\Refused} 1} {{other PDOException} 1}]`; got != want {
+		t.Errorf("%s, wanted %s", got, want)
+	}
+}

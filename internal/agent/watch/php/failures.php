@@ -214,12 +214,10 @@ final class Failures
         return 'other';
     }
 
-    /** "Class: message in file:1", and without a message "Class in file:1". */
+    /** "Class: message in file:1", and without a message "Class in file:1"; an exception may write itself otherwise. */
     private static function exception(string $text): string
     {
-        $name = preg_split('/:|\s/', $text, 2)[0];
-
-        return self::isName($name) ? $name : 'other';
+        return preg_match('/\A([^\s:]+)(?:: | in )/', $text, $found) && self::isName($found[1]) ? $found[1] : 'other';
     }
 
     /** A job may call itself what it likes, with a customer's data in it. */

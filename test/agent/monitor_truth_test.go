@@ -5,7 +5,9 @@
 package agent
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,6 +34,7 @@ func TestMonitorOldest(t *testing.T) {
 			{"delayed once", push(fmt.Sprintf(`{"attempts":0,"createdAt":%d,"delay":600}`, now-900)), 300},
 			{"delayed in Horizon", push(fmt.Sprintf(`{"attempts":0,"pushedAt":"%d.5","createdAt":%d,"delay":600}`, now-900, now-900)), 300},
 			{"tried before", push(fmt.Sprintf(`{"attempts":2,"createdAt":%d,"delay":null}`, now-9000)), 0},
+			{"too long to be read", push(fmt.Sprintf(`{"attempts":0,"createdAt":%d,"data":"%s"}`, now-900, strings.Repeat("x", 100_000))), 0},
 			{"no time", push(`{"pushedAt":NaN}`), 0},
 			{"no time in this century", push(`{"createdAt":-5}`), 0},
 		} {
@@ -64,6 +67,28 @@ func told(n *int64) string {
 		return "nothing"
 	}
 	return fmt.Sprint(*n)
+}
+
+// Long jobs are told apart by their ends, ready and held.
+func TestMonitorTellsLongJobsApart(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, onRedis)
+	w, key := a.watch(t), a.prefix+"queues:default"
+	job := func(id string) string { return `{"uuid":"` + id + `","data":"` + strings.Repeat("x", 100_000) + `"}` }
+	seen := map[string]bool{}
+	for _, id := range []string{"a", "b"} {
+		a.redis(t, "DEL", key, key+":reserved")
+		a.redis(t, "RPUSH", key, job(id))
+		a.redis(t, "ZADD", key+":reserved", "9999999999", job(id))
+		record, err := w.Script.Look(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[record.Queues[0].Head], seen[record.Queues[0].Held] = true, true
+	}
+	if len(seen) != 4 || seen[""] {
+		t.Errorf("%v", seen)
+	}
 }
 
 // However many kinds of jobs fail at once, the record of a look is taken, and

@@ -78,22 +78,28 @@ end
 local function due(key) -- when its first job came due
     return list('zrangebyscore', key, '-inf', ARGV[1], 'withscores', 'limit', 0, 1)[2] or ''
 end
+local function ends(job) -- tell it from the others; the server does nothing else while it reads a long one
+    return #job > 2000 and #job .. job:sub(1, 1000) .. job:sub(-1000) or job
+end
+local function holder(at)
+    local job = list('zrange', KEYS[3], at, at, 'withscores')
+    return job[1] and ends(job[1]) .. ' ' .. job[2] or ''
+end
 local head = redis.pcall('lindex', KEYS[1], 0)
 local mark, since = '', ''
 if type(head) == 'string' then
-    mark = redis.sha1hex(head)
-    local ok, job = pcall(cjson.decode, head)
+    mark = redis.sha1hex(ends(head))
+    local ok, job = pcall(cjson.decode, #head <= 100000 and head or '')
     if ok and type(job) == 'table' and (tonumber(job['attempts']) or 0) == 0 then -- one that was put back does not say when
         local made = tonumber(job['pushedAt']) or tonumber(job['createdAt'])
         local time = made and made + (tonumber(job['delay']) or 0)
         if time and time > 0 and time < 1e11 then since = tostring(math.floor(time)) end
     end
 end
-local held = table.concat(list('zrange', KEYS[3], 0, 0, 'withscores'), ' ') .. ' ' .. table.concat(list('zrange', KEYS[3], -1, -1, 'withscores'), ' ')
 local reserved = number('zcard', KEYS[3])
 return {
     number('llen', KEYS[1]), number('zcard', KEYS[2]), number('zcount', KEYS[2], '-inf', ARGV[1]),
-    reserved, number('zcount', KEYS[3], '-inf', ARGV[1]), mark, reserved > 0 and redis.sha1hex(reserved .. ' ' .. held) or '',
+    reserved, number('zcount', KEYS[3], '-inf', ARGV[1]), mark, reserved > 0 and redis.sha1hex(reserved .. ' ' .. holder(0) .. ' ' .. holder(-1)) or '',
     since, due(KEYS[2]), due(KEYS[3])
 }
 LUA;

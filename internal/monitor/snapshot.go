@@ -13,7 +13,7 @@ type Queue struct {
 	Due      *int64   `json:"due"`      // their time has come, and no worker has moved them yet
 	Reserved *int64   `json:"reserved"` // a worker holds them
 	Expired  *int64   `json:"expired"`  // were held for too long, and will be handed out again
-	Oldest   *float64 `json:"oldest"`   // how long the first ready job has waited, in seconds
+	Oldest   *float64 `json:"oldest"`   // how long the first waiting job has waited, in seconds
 
 	Head string `json:"head"` // names the job that is next; empty = none, or not known
 	Held string `json:"held"` // names the set of held jobs; empty = none, or not known
@@ -38,10 +38,10 @@ type Horizon struct {
 
 // Depth is how many jobs have to be worked off by now, held ones included. It
 // is what a scaler must count, since a busy queue is not an empty one.
-func (q Queue) Depth() int64 { return q.waiting() + count(q.Reserved) }
+func (q Queue) Depth() int64 { return q.Waiting() + count(q.Reserved) }
 
-// waiting is how many jobs could run now and do not.
-func (q Queue) waiting() int64 { return count(q.Ready) + count(q.Due) + count(q.Expired) }
+// Waiting is how many jobs could run now and do not.
+func (q Queue) Waiting() int64 { return count(q.Ready) + count(q.Due) + count(q.Expired) }
 
 // moved says whether a worker did something between two looks.
 func (q Queue) moved(before Queue) bool {
@@ -61,7 +61,7 @@ func count(n *int64) int64 {
 func (s Snapshot) waiting() (n int64) {
 	for _, q := range s.Queues {
 		if !q.Paused {
-			n += q.waiting()
+			n += q.Waiting()
 		}
 	}
 	return n
@@ -137,8 +137,7 @@ func (a *Ages) Complete(s Snapshot) Snapshot {
 			first = head{q.Head, s.At}
 		}
 		heads[q.Name] = first
-		if q.Oldest == nil {
-			age := s.At.Sub(first.seen).Seconds()
+		if age := s.At.Sub(first.seen).Seconds(); q.Oldest == nil || *q.Oldest < age {
 			q.Oldest = &age
 		}
 	}

@@ -79,12 +79,12 @@ func writeQueues(t *exposition.Text, queues []monitor.Queue) {
 	for _, q := range queues {
 		t.Sample("queueworker_queue_depth", float64(q.Depth()), "queue", q.Name)
 	}
-	t.Family("queueworker_queue_oldest_seconds", exposition.Gauge, "How long the first ready job has waited.")
+	t.Family("queueworker_queue_oldest_seconds", exposition.Gauge, "How long the first waiting job could have been taken.")
 	for _, q := range queues {
 		switch {
 		case q.Oldest != nil:
 			t.Sample("queueworker_queue_oldest_seconds", *q.Oldest, "queue", q.Name)
-		case *q.Ready == 0: // nobody waits
+		case q.Waiting() == 0: // nobody waits
 			t.Sample("queueworker_queue_oldest_seconds", 0, "queue", q.Name)
 		}
 	}

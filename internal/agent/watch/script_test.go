@@ -220,6 +220,50 @@ func TestMetricsOfNothing(t *testing.T) {
 	}
 }
 
+// Jobs wait that are not ready: nobody says that the oldest has waited for 0 seconds.
+func TestMetricsOfWaitingJobs(t *testing.T) {
+	const name = `queueworker_queue_oldest_seconds{queueworker="payments",queue="q"}`
+	for numbers, want := range map[string]string{
+		`"ready":0`: " 0\n", `"ready":0,"due":0,"expired":0,"reserved":3`: " 0\n",
+		`"ready":0,"due":2`: "", `"ready":0,"expired":2`: "", `"ready":2`: "", `"ready":0,"due":2,"oldest":7`: " 7\n",
+	} {
+		w := &watch.Watcher{Config: config(), Script: speaker(t, `while read -r line; do echo '{"v":1,"kind":"look","queues":[{"name":"q",`+numbers+`}]}' >&3; done`), Log: &strings.Builder{}}
+		w.Once(context.Background())
+		recorder := httptest.NewRecorder()
+		w.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if _, after, found := strings.Cut(recorder.Body.String(), name); found != (want != "") || !strings.HasPrefix(after, want) {
+			t.Errorf("%s: %t, %.10q, wanted %q", numbers, found, after, want)
+		}
+	}
+}
+
+// What stays wrong is said once, however much of it there is; what is wrong again is said again.
+func TestSaysWhatIsWrongOnce(t *testing.T) {
+	dir := t.TempDir()
+	log := &strings.Builder{}
+	trouble := `{"what":"a","class":"RedisException","hint":"loading"},{"what":"b","class":"RedisException","hint":"loading"}`
+	script := speaker(t, `while read -r line; do test -e `+dir+`/well && t= || t='`+trouble+`'; echo "{\"v\":1,\"kind\":\"look\",\"queues\":[{\"name\":\"a\"}],\"troubles\":[$t]}" >&3; done`)
+	w := &watch.Watcher{Config: config(), Script: script, API: &server{err: os.ErrDeadlineExceeded}, Log: log}
+	said := func(want int) {
+		t.Helper()
+		for range 5 {
+			w.Once(context.Background())
+		}
+		if got := strings.Count(log.String(), "cannot be asked: RedisException"); got != want {
+			t.Errorf("%d lines, wanted %d:\n%s", got, want, log.String())
+		}
+	}
+	said(2)
+	if err := os.WriteFile(dir+"/well", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said(2)
+	if err := os.Remove(dir + "/well"); err != nil {
+		t.Fatal(err)
+	}
+	said(4)
+}
+
 // A monitor that nobody answers goes on telling so; one that looks no more does not.
 func TestReadyWhileItLooks(t *testing.T) {
 	w := &watch.Watcher{Config: config(), Script: speaker(t, "exit 0"), Log: &strings.Builder{}}

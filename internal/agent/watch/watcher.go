@@ -28,12 +28,12 @@ type Watcher struct {
 	API    API // nil = there is no cluster to tell
 	Log    io.Writer
 
-	judgement monitor.Judgement
-	resumed   bool
-	spoke     bool // the script has answered once
-	ages      monitor.Ages
-	failures  monitor.Failures
-	complaint string
+	judgement           monitor.Judgement
+	resumed             bool
+	spoke               bool // the script has answered once
+	ages                monitor.Ages
+	failures            monitor.Failures
+	complaints, earlier map[string]bool // of this look, and of the one before
 
 	mu   sync.Mutex
 	told told
@@ -69,6 +69,7 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // Once is one look and what follows from it.
 func (w *Watcher) Once(ctx context.Context) {
+	w.earlier, w.complaints = w.complaints, map[string]bool{}
 	record, err := w.Script.Look(ctx)
 	if ctx.Err() != nil {
 		return // it is over
@@ -184,10 +185,11 @@ func (w *Watcher) failedRequest() {
 
 // complain reports an error that may come again at every look, once.
 func (w *Watcher) complain(err error) {
-	if err.Error() != w.complaint {
-		w.complaint = err.Error()
-		w.logf("%v", err)
+	text := err.Error()
+	if !w.complaints[text] && !w.earlier[text] {
+		w.logf("%s", text)
 	}
+	w.complaints[text] = true
 }
 
 func (w *Watcher) logf(format string, args ...any) {

@@ -10,9 +10,9 @@ final class Failures
 
     private const PAGES = 40; // in one look; the next one goes on
 
-    private const FIRST = 5000; // rows that the first look goes back, at most
-
     private const MOST = 100000; // rows that are counted, at most
+
+    private const KINDS = 1000; // that one look tells apart, by the minute: who reads it takes no record without end
 
     /** Rows that were written before one that was read, and are seen after it. */
     private const LATE = 200;
@@ -83,9 +83,9 @@ final class Failures
     {
         $oldest = time() - 3600;
         $id = $newest + 1;
-        for ($rows = 0; $rows < self::FIRST; $rows += self::PAGE) {
-            $page = $this->columns($this->table()->where('id', '<', $id)->orderByDesc('id')->limit(self::PAGE))->get();
-            foreach ($page as $row) {
+        for ($page = 0; $page < self::PAGES; $page++) {
+            $rows = $this->columns($this->table()->where('id', '<', $id)->orderByDesc('id')->limit(self::PAGE))->get();
+            foreach ($rows as $row) {
                 $id = (int) $row->id;
                 $at = (int) strtotime((string) $row->failed_at);
                 if ($at < $oldest) {
@@ -93,7 +93,7 @@ final class Failures
                 }
                 $this->count($counts, $row, $queues, min($at, time()), true);
             }
-            if (count($page) < self::PAGE) {
+            if (count($rows) < self::PAGE) {
                 return;
             }
         }
@@ -133,6 +133,10 @@ final class Failures
         $class = self::job((string) $row->payload);
         $error = self::exception((string) $row->exception);
         $key = "$class $error $at";
+        if (!isset($counts[$key]) && count($counts) >= self::KINDS) {
+            $class = $error = 'other';
+            $key = "$class $error $at";
+        }
         $counts[$key] = $counts[$key] ?? ['class' => $class, 'error' => $error, 'at' => $at, 'before' => $before, 'count' => 0];
         $counts[$key]['count']++;
     }
@@ -210,12 +214,10 @@ final class Failures
         return 'other';
     }
 
-    /** "Class: message in file:1", and without a message "Class in file:1". */
+    /** "Class: message in file:1", and without a message "Class in file:1"; an exception may write itself otherwise. */
     private static function exception(string $text): string
     {
-        $name = preg_split('/:|\s/', $text, 2)[0];
-
-        return self::isName($name) ? $name : 'other';
+        return preg_match('/\A([^\s:]+)(?:: | in )/', $text, $found) && self::isName($found[1]) ? $found[1] : 'other';
     }
 
     /** A job may call itself what it likes, with a customer's data in it. */

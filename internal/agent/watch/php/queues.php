@@ -75,23 +75,32 @@ local function list(...)
     local reply = redis.pcall(...)
     return type(reply) == 'table' and not reply.err and reply or {}
 end
+local function due(key) -- when its first job came due
+    return list('zrangebyscore', key, '-inf', ARGV[1], 'withscores', 'limit', 0, 1)[2] or ''
+end
+local function ends(job) -- tell it from the others; the server does nothing else while it reads a long one
+    return #job > 2000 and #job .. job:sub(1, 1000) .. job:sub(-1000) or job
+end
+local function holder(at)
+    local job = list('zrange', KEYS[3], at, at, 'withscores')
+    return job[1] and ends(job[1]) .. ' ' .. job[2] or ''
+end
 local head = redis.pcall('lindex', KEYS[1], 0)
 local mark, since = '', ''
 if type(head) == 'string' then
-    mark = redis.sha1hex(head)
-    local ok, job = pcall(cjson.decode, head)
-    if ok and type(job) == 'table' then
-        local pushed = tonumber(job['pushedAt'])
-        local created, delay = tonumber(job['createdAt']), tonumber(job['delay'])
-        if pushed then since = tostring(math.floor(pushed))
-        elseif created then since = tostring(math.floor(created + (delay or 0))) end
+    mark = redis.sha1hex(ends(head))
+    local ok, job = pcall(cjson.decode, #head <= 100000 and head or '')
+    if ok and type(job) == 'table' and (tonumber(job['attempts']) or 0) == 0 then -- one that was put back does not say when
+        local made = tonumber(job['pushedAt']) or tonumber(job['createdAt'])
+        local time = made and made + (tonumber(job['delay']) or 0)
+        if time and time > 0 and time < 1e11 then since = tostring(math.floor(time)) end
     end
 end
-local held = table.concat(list('zrange', KEYS[3], 0, 0, 'withscores'), ' ') .. ' ' .. table.concat(list('zrange', KEYS[3], -1, -1, 'withscores'), ' ')
 local reserved = number('zcard', KEYS[3])
 return {
     number('llen', KEYS[1]), number('zcard', KEYS[2]), number('zcount', KEYS[2], '-inf', ARGV[1]),
-    reserved, number('zcount', KEYS[3], '-inf', ARGV[1]), mark, reserved > 0 and redis.sha1hex(reserved .. ' ' .. held) or '', since
+    reserved, number('zcount', KEYS[3], '-inf', ARGV[1]), mark, reserved > 0 and redis.sha1hex(reserved .. ' ' .. holder(0) .. ' ' .. holder(-1)) or '',
+    since, due(KEYS[2]), due(KEYS[3])
 }
 LUA;
 
@@ -100,10 +109,11 @@ LUA;
         $now = time();
         $key = $this->key($name);
         $reply = $this->app['redis']->connection($this->server())->eval(self::LOOK, 3, $key, $key.':delayed', $key.':reserved', $now);
-        if (!is_array($reply) || count($reply) !== 8) {
+        if (!is_array($reply) || count($reply) !== 10) {
             throw new \RuntimeException('the server has not answered');
         }
-        [$ready, $delayed, $due, $reserved, $expired, $head, $held, $since] = $reply;
+        [$ready, $delayed, $due, $reserved, $expired, $head, $held] = $reply;
+        $times = array_map('intval', array_filter(array_slice($reply, 7), 'is_numeric')); // since when the first of each kind waits
         $number = static function ($n) {
             return $n < 0 ? null : (int) $n;
         };
@@ -112,7 +122,7 @@ LUA;
             'ready' => $number($ready), 'due' => $number($due), 'expired' => $number($expired),
             'delayed' => $delayed < 0 || $due < 0 ? null : $delayed - $due,
             'reserved' => $reserved < 0 || $expired < 0 ? null : $reserved - $expired,
-            'oldest' => $since === '' ? null : max(0, $now - (int) $since),
+            'oldest' => $times === [] ? null : max(0, $now - min($times)),
             'head' => substr((string) $head, 0, 16), 'held' => substr((string) $held, 0, 16),
         ];
     }
@@ -153,10 +163,18 @@ final class Database extends Queues
             .' sum(case when reserved_at > ? then 1 else 0 end) as n_reserved,'
             .' sum(case when reserved_at <= ? then 1 else 0 end) as n_expired,'
             .' min(case when reserved_at is null and available_at <= ? then available_at end) as first_time,'
+            .' min(case when reserved_at <= ? then reserved_at end) as first_expired,'
             .' sum(case when reserved_at is not null then id else 0 end) as held_ids, sum(reserved_at) as held_times',
-            [$now, $now, $expiry, $expiry, $now]
+            [$now, $now, $expiry, $expiry, $now, $expiry]
         )->first();
         $ready = (int) $row['n_ready'];
+        $ages = [];
+        if ($row['first_time'] !== null) {
+            $ages[] = $now - (int) $row['first_time'];
+        }
+        if ($row['first_expired'] !== null) { // since when it is handed out again
+            $ages[] = $expiry - (int) $row['first_expired'];
+        }
         // By time and not by id: a delayed job with a smaller id that comes due is no sign of work.
         $head = $ready === 0 ? null : $this->jobs($name)->whereNull('reserved_at')->where('available_at', '<=', $now)
             ->orderBy('available_at')->orderBy('id')->limit(1)->value('id');
@@ -164,7 +182,7 @@ final class Database extends Queues
         return [
             'ready' => $ready, 'delayed' => (int) $row['n_delayed'],
             'reserved' => (int) $row['n_reserved'], 'expired' => (int) $row['n_expired'],
-            'oldest' => $row['first_time'] === null ? null : max(0, $now - (int) $row['first_time']),
+            'oldest' => $ages === [] ? null : max(0, max($ages)),
             'head' => (string) $head,
             'held' => $row['held_times'] === null ? '' : $row['held_ids'].'/'.$row['held_times'],
         ] + self::NOTHING;

@@ -11,7 +11,8 @@ final class Report
         'connection refused', 'connection timed out', 'operation timed out', 'timed out', 'timeout expired', 'no route to host', 'network is unreachable',
         'connection reset', 'connection lost', 'socket error', 'broken pipe', 'server has gone away', 'went away', 'lost connection', 'read error on connection',
         'failed to connect', 'getaddrinfo', 'name or service not known', 'could not resolve', 'could not translate', 'access denied', 'accessdenied', 'authentication failed', 'noauth', 'wrongpass', 'noperm', 'permission denied',
-        'loading', 'readonly', 'clusterdown', 'moved', 'too many connections', 'unknown database', 'no such table', "doesn't exist",
+        'called without any password', 'loading', 'readonly', 'clusterdown', 'masterdown', 'crossslot', 'moved', 'busy', 'misconf', 'misdirected',
+        'max number of clients', 'too many connections', 'unknown database', 'no such table', "doesn't exist",
         'does not exist', 'no such file or directory', 'could not find driver', 'certificate', 'is starting up', 'shutting down',
         'allowed memory size', 'class not found', 'not found',
     ];

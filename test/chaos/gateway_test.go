@@ -154,8 +154,9 @@ func (g *gateway) ServeHTTP(response http.ResponseWriter, request *http.Request)
 		panic(http.ErrAbortHandler) // nobody is left to answer
 	}
 	status := &statusRecorder{ResponseWriter: response}
-	defer func() { g.record(request, status.code) }() // also when the manager dies meanwhile
-	g.forward.ServeHTTP(status, request)
+	defer func() { g.record(request, status.code) }()
+	// A manager that dies over an event may have another write under way: what becomes of that is to be known too.
+	g.forward.ServeHTTP(status, request.WithContext(context.WithoutCancel(request.Context())))
 }
 
 // set sets a trap; nil takes it away.

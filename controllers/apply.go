@@ -62,7 +62,10 @@ func (r *Reconciler) applyDeployment(ctx context.Context, known *known, mark *wr
 	if !done || err != nil {
 		return err
 	}
-	o.Deployment, known.deployment.ahead = result, mark.ahead
+	o.Deployment = result
+	newest := mark.ahead
+	mark.ahead = ahead{} // there may be two marks, but there is one Deployment
+	known.deployment.ahead = newest
 	if plan.NewTemplate && r.options.Metrics != nil {
 		r.options.Metrics.RolloutStarted(string(o.Deployment.Spec.Strategy.Type))
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/queueworker/operator/hack/internal/buildtags"
 	"github.com/queueworker/operator/hack/operator"
 )
 
@@ -36,7 +37,7 @@ func (d *demo) install() error {
 
 func (d *demo) startOperator() error {
 	d.title("Start the operator, with no rights but its own roles")
-	d.say("$ go build -o manager ./cmd/manager")
+	d.say("$ go build -tags %s -o manager ./cmd/manager", buildtags.Operator)
 	if err := operator.Build(d.ctx, d.root, d.binary()); err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
 ##@ Build
 
 .PHONY: build
-build: prerequisites ## Build every program of cmd/ into bin/
-	CGO_ENABLED=0 go build -o bin/ ./cmd/...
+build: prerequisites ## Build every program of cmd/ into bin/, with the tags of hack/internal/buildtags
+	CGO_ENABLED=0 go build -tags fieldsv1string -o bin/ ./cmd/...
 
 CACHE_DIR := $(or $(QW_CACHE_DIR),.cache)
 

@@ -14,7 +14,9 @@ import (
 	"time"
 )
 
-// refreshes are the reasons for which Argo CD compared an Application, in order.
+// refreshes are the reasons for which Argo CD compared an Application with Git,
+// in order. A refresh of level 0 only shows anew what an object is like: the
+// kubelet writes a pod's status now and then.
 func refreshes(t *testing.T, name string) []string {
 	t.Helper()
 	log, err := suite.argocd.Log("argocd-application-controller")
@@ -23,14 +25,14 @@ func refreshes(t *testing.T, name string) []string {
 	}
 	var reasons []string
 	for line := range strings.Lines(string(log)) {
-		if match := refresh.FindStringSubmatch(line); match != nil && strings.Contains(line, " application="+name+" ") {
+		if match := refresh.FindStringSubmatch(line); match != nil && match[2] != "0" && strings.Contains(line, " application="+name+" ") {
 			reasons = append(reasons, match[1])
 		}
 	}
 	return reasons
 }
 
-var refresh = regexp.MustCompile(`msg="Refreshing app status \(([^,)]*)`)
+var refresh = regexp.MustCompile(`msg="Refreshing app status \(([^,)]*).*, level \((\d)\)"`)
 
 // writes is how many requests for a change of QueueWorkers the API server has
 // had, also of those that changed nothing.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func load(ctx context.Context, source, version string, platforms ...v1.Platform)
 		return err
 	}
 	recipe := oci.Operator{
-		Root: source, Programs: oci.OperatorPrograms, Version: version, Certificates: certificates, Created: time.Unix(0, 0),
+		Root: source, Programs: programsIn(source), Version: version, Certificates: certificates, Created: time.Unix(0, 0),
 	}
 	index, err := recipe.Index(ctx, platforms...)
 	if err != nil {
@@ -105,6 +106,14 @@ func load(ctx context.Context, source, version string, platforms ...v1.Platform)
 	}
 	defer func() { _ = archive.Close() }()
 	return suite.node.Import(ctx, archive)
+}
+
+// programsIn are the operator's programs that a source has: an earlier one has fewer.
+func programsIn(source string) []string {
+	return slices.DeleteFunc(slices.Clone(oci.OperatorPrograms), func(program string) bool {
+		_, err := os.Stat(filepath.Join(source, program))
+		return err != nil
+	})
 }
 
 // helm runs one command as a person would.

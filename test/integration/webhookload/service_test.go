@@ -60,6 +60,10 @@ func newService(t *testing.T, replicas int, failurePolicy string) *service {
 		for i := range s.replicas {
 			s.kill(i)
 		}
+		if t.Failed() {
+			words, _ := os.ReadFile(s.log)
+			t.Logf("the end of the managers' log:\n%s", words[max(0, len(words)-8000):])
+		}
 	})
 	for i := range replicas {
 		s.replicas = append(s.replicas, &replica{})

@@ -193,6 +193,11 @@ func (o *Observed) HasMonitor() bool {
 	return d != nil && workload.OwnershipOf(o.QueueWorker, d) <= workload.Orphaned
 }
 
+// MonitorWorks says that a monitor of ours, of whatever template, can go on.
+func (o *Observed) MonitorWorks() bool {
+	return o.HasMonitor() && o.Watch.Deployment.Status.AvailableReplicas > 0
+}
+
 // MonitorRefused is why a pod of the monitor cannot be made, one sentence; empty
 // = nothing says so. Where the newest template has no such failure, the
 // controller of Deployments tells that of an older one.

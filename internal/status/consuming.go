@@ -53,9 +53,12 @@ func consumingCondition(o *rollout.Observed, plan *rollout.Plan) *metav1.Conditi
 // monitorStays is why the monitor that speaks is not the newest, a clause; empty
 // where it is, and where Consuming tells it already.
 func monitorStays(o *rollout.Observed, plan *rollout.Plan) string {
-	switch problem := cmp.Or(plan.Monitor.Problem, o.MonitorRefused()); {
+	problem := cmp.Or(plan.Monitor.Problem, o.MonitorRefused())
+	switch {
 	case !o.QueueWorker.Spec.Monitored() || consumingCondition(o, plan) != nil:
 		return ""
+	case plan.Monitor.Problem == "" && !o.MonitorWorks():
+		return "" // the only one is away for a while
 	case problem != "":
 		return shorten(lowerFirst(strings.TrimSuffix(problem, ".")))
 	case o.MonitorLate():

@@ -96,9 +96,11 @@ func TestTheNewestMonitorThatDoesNotCome(t *testing.T) {
 		"refused, an older one speaks":   {condition: refused, state: spoken(0), ready: "; the monitor stays as it was: its pod cannot be made: exceeded quota: pods."},
 		"refused, and nobody speaks":     {condition: refused, consuming: "The monitor has not looked at the queue yet. Its pod cannot be made: exceeded quota: pods."},
 		"refused for long":               {condition: refused, edit: func(o *rollout.Observed) { o.Now = o.Now.Add(time.Hour) }, consuming: "The monitor has said nothing since it was made. Its pod cannot be made: exceeded quota: pods."},
+		"refused, the only one":          {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Status.AvailableReplicas = 0 }},
 		"refused, and a silent one":      {condition: refused, state: spoken(-time.Hour), consuming: "The monitor has said nothing since 2025-12-31T23:00:00Z; then the queue was Busy with depth 12. Its pod cannot be made: exceeded quota: pods."},
 		"late, an older one speaks":      {condition: late, state: spoken(0), ready: "; the monitor stays as it was: its newest pod has not read the queue in time"},
 		"late, and nobody speaks":        {condition: late, consuming: "The monitor has not looked at the queue yet."},
+		"late, the only one":             {condition: late, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Status.AvailableReplicas = 0 }},
 		"coming":                         {condition: coming, state: spoken(0)},
 		"refused before the last change": {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Generation++ }},
 		"somebody else's Deployment":     {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.OwnerReferences = nil; o.Watch.Deployment.Labels = nil }},
@@ -108,6 +110,7 @@ func TestTheNewestMonitorThatDoesNotCome(t *testing.T) {
 		qw.Status.QueueState = c.state
 		o := &rollout.Observed{QueueWorker: qw, Now: monitorMade.Add(time.Minute)}
 		o.Watch.Deployment = ourMonitor(qw)
+		o.Watch.Deployment.Status.AvailableReplicas = 1
 		o.Watch.Deployment.Status.Conditions = []appsv1.DeploymentCondition{c.condition}
 		if c.edit != nil {
 			c.edit(o)

@@ -60,6 +60,7 @@ func TestConsuming(t *testing.T) {
 		"a problem, it is silent": {problem: "no quota.", state: spoken(0), after: time.Hour, reason: "MonitorSilent", text: "then the queue was Busy with depth 12. no quota."},
 		"a problem, it is gone":   {problem: "no quota.", none: true, before: said("MonitorSilent", "as it was. Its pod's log says more."), after: time.Hour, reason: "MonitorSilent", text: "as it was. no quota."},
 		"a problem that is over":  {before: said("MonitorSilent", "as it was. no quota."), after: time.Minute, reason: "MonitorSilent", text: "as it was. Its pod's log says more."},
+		"one sentence, as before": {before: said("MonitorSilent", "as it was."), after: time.Minute, reason: "MonitorSilent", text: "as it was. Its pod's"},
 		"a problem, it speaks":    {problem: "no quota.", state: spoken(time.Hour), after: time.Hour},
 		"off":                     {monitor: v1alpha1.Monitor{Enabled: ptr.To(false)}, state: spoken(time.Hour), after: time.Hour, reason: "Unwatched", text: "turned off"},
 		"nothing to ask":          {runtime: v1alpha1.RuntimeGeneric, after: time.Hour, reason: "Unwatched", text: "Generic"},

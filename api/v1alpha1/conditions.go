@@ -167,6 +167,6 @@ const (
 	// ReasonMonitorStarting (Unknown): the monitor has not looked yet.
 	ReasonMonitorStarting = "MonitorStarting"
 	// ReasonMonitorSilent (Unknown): the monitor has said nothing for long, or
-	// cannot be made.
+	// there is none and cannot be.
 	ReasonMonitorSilent = "MonitorSilent"
 )

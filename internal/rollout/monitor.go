@@ -187,8 +187,20 @@ func (o *Observed) appliedMonitor() (applied workload.Template, current bool) {
 	return applied, err == nil && hash == applied.InputHash
 }
 
-// MonitorRefused is why the pod of the newest monitor cannot be made, one
-// sentence; empty = nothing says so.
+// HasMonitor says that there is a monitor of ours, whether it works or not.
+func (o *Observed) HasMonitor() bool {
+	d := o.Watch.Deployment
+	return d != nil && workload.OwnershipOf(o.QueueWorker, d) <= workload.Orphaned
+}
+
+// MonitorWorks says that a monitor of ours, of whatever template, can go on.
+func (o *Observed) MonitorWorks() bool {
+	return o.HasMonitor() && o.Watch.Deployment.Status.AvailableReplicas > 0
+}
+
+// MonitorRefused is why a pod of the monitor cannot be made, one sentence; empty
+// = nothing says so. Where the newest template has no such failure, the
+// controller of Deployments tells that of an older one.
 func (o *Observed) MonitorRefused() string {
 	if c := o.monitorCondition(appsv1.DeploymentReplicaFailure); c != nil && c.Status == corev1.ConditionTrue {
 		return "Its pod cannot be made: " + c.Message + "."
@@ -203,11 +215,11 @@ func (o *Observed) MonitorLate() bool {
 	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == ReasonDeadlineExceeded
 }
 
-// monitorCondition is what the controller of Deployments says of the newest
-// template of our monitor; nil = nothing yet.
+// monitorCondition is what the controller of Deployments says of our monitor
+// since its last change; nil = nothing yet.
 func (o *Observed) monitorCondition(kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	d := o.Watch.Deployment
-	if d == nil || workload.OwnershipOf(o.QueueWorker, d) > workload.Orphaned || d.Status.ObservedGeneration < d.Generation {
+	if !o.HasMonitor() || d.Status.ObservedGeneration < d.Generation {
 		return nil
 	}
 	for i := range d.Status.Conditions {

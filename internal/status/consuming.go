@@ -24,6 +24,9 @@ func consumingCondition(o *rollout.Observed, plan *rollout.Plan) *metav1.Conditi
 		return &c
 	}
 	problem := cmp.Or(plan.Monitor.Problem, o.MonitorRefused())
+	silence := func(words string) *metav1.Condition {
+		return say(v1alpha1.ReasonMonitorSilent, words+". "+cmp.Or(problem, "Its pod's log says more."))
+	}
 	at := o.SilentAt()
 	silent := !at.IsZero() && !o.Now.Before(at)
 	switch state := o.QueueWorker.Status.QueueState; {
@@ -33,25 +36,29 @@ func consumingCondition(o *rollout.Observed, plan *rollout.Plan) *metav1.Conditi
 		return say(v1alpha1.ReasonUnwatched, "The runtime Generic has no application to ask.")
 	case state != nil && state.ObservedTime != nil && !silent:
 		return nil
-	case problem != "":
-		return say(v1alpha1.ReasonMonitorSilent, noMonitor+problem)
 	case state != nil:
-		return say(v1alpha1.ReasonMonitorSilent, lastWords(state))
+		return silence(lastWords(state))
 	case before != nil && before.Reason == v1alpha1.ReasonMonitorSilent && !strings.HasPrefix(before.Message, noMonitor):
-		return say(before.Reason, before.Message) // until it speaks again
+		words, _, _ := strings.Cut(before.Message, ". ")
+		return silence(strings.TrimSuffix(words, ".")) // until it speaks again
+	case plan.Monitor.Problem != "" && !o.HasMonitor():
+		return say(v1alpha1.ReasonMonitorSilent, noMonitor+problem)
 	case silent:
-		return say(v1alpha1.ReasonMonitorSilent, "The monitor has said nothing since it was made; its pod's log says why.")
-	default:
-		return say(v1alpha1.ReasonMonitorStarting, "The monitor has not looked at the queue yet.")
+		return silence("The monitor has said nothing since it was made")
+	default: // a refusal may be over in a moment
+		return say(v1alpha1.ReasonMonitorStarting, strings.TrimSpace("The monitor has not looked at the queue yet. "+problem))
 	}
 }
 
 // monitorStays is why the monitor that speaks is not the newest, a clause; empty
 // where it is, and where Consuming tells it already.
 func monitorStays(o *rollout.Observed, plan *rollout.Plan) string {
-	switch problem := cmp.Or(plan.Monitor.Problem, o.MonitorRefused()); {
+	problem := cmp.Or(plan.Monitor.Problem, o.MonitorRefused())
+	switch {
 	case !o.QueueWorker.Spec.Monitored() || consumingCondition(o, plan) != nil:
 		return ""
+	case plan.Monitor.Problem == "" && !o.MonitorWorks():
+		return "" // the only one is away for a while
 	case problem != "":
 		return shorten(lowerFirst(strings.TrimSuffix(problem, ".")))
 	case o.MonitorLate():
@@ -64,17 +71,18 @@ func monitorStays(o *rollout.Observed, plan *rollout.Plan) string {
 // noMonitor begins the message where there cannot be a monitor.
 const noMonitor = "There is no monitor: "
 
-// lastWords keeps what the numbers were, since they are removed.
+// lastWords keeps what the numbers were, since they are removed: one sentence
+// without its full stop, which is how it is found again.
 func lastWords(state *v1alpha1.QueueState) string {
 	if state.ObservedTime == nil {
-		return "The monitor does not say when it looked."
+		return "The monitor does not say when it looked"
 	}
 	text := fmt.Sprintf("The monitor has said nothing since %s; then the queue was %s",
 		state.ObservedTime.UTC().Format("2006-01-02T15:04:05Z"), cmp.Or(state.State, v1alpha1.StateUnknown))
 	if state.Depth != nil {
 		text += fmt.Sprintf(" with depth %d", *state.Depth)
 	}
-	return text + ". Its pod's log says more."
+	return text
 }
 
 // Trouble says whether somebody should hear of a reason of Consuming. A queue is

@@ -29,6 +29,14 @@ func said(reason, message string) []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionConsuming, Status: metav1.ConditionUnknown, Reason: reason, Message: message}}
 }
 
+// ourMonitor is the monitor's Deployment as it was made.
+func ourMonitor(qw *v1alpha1.QueueWorker) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		CreationTimestamp: metav1.NewTime(monitorMade), Labels: workload.Labels(qw),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(qw, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))},
+	}}
+}
+
 func TestConsuming(t *testing.T) {
 	for name, c := range map[string]struct {
 		monitor v1alpha1.Monitor
@@ -36,26 +44,34 @@ func TestConsuming(t *testing.T) {
 		state   *v1alpha1.QueueState
 		before  []metav1.Condition
 		problem string
+		none    bool          // there is no monitor
 		after   time.Duration // now, since the monitor was made
 		reason  string        // empty = the monitor's own word stands
 		text    string
 	}{
-		"new":                    {after: time.Minute, reason: "MonitorStarting"},
-		"new for too long":       {after: time.Hour, reason: "MonitorSilent", text: "nothing since it was made"},
-		"it speaks":              {state: spoken(time.Hour), after: time.Hour + 10*time.Minute},
-		"it fell silent":         {state: spoken(time.Hour), after: time.Hour + 11*time.Minute, reason: "MonitorSilent", text: "nothing since 2026-01-01T01:00:00Z; then the queue was Busy with depth 12"},
-		"its numbers are gone":   {before: said("MonitorSilent", "as it was"), after: 2 * time.Minute, reason: "MonitorSilent", text: "as it was"},
-		"it never came":          {problem: "no quota.", after: time.Minute, reason: "MonitorSilent", text: "There is no monitor: no quota."},
-		"the quota came":         {before: said("MonitorSilent", "There is no monitor: no quota."), after: time.Minute, reason: "MonitorStarting"},
-		"a problem, it speaks":   {problem: "no quota.", state: spoken(time.Hour), after: time.Hour},
-		"off":                    {monitor: v1alpha1.Monitor{Enabled: ptr.To(false)}, state: spoken(time.Hour), after: time.Hour, reason: "Unwatched", text: "turned off"},
-		"nothing to ask":         {runtime: v1alpha1.RuntimeGeneric, after: time.Hour, reason: "Unwatched", text: "Generic"},
-		"a state without a time": {state: &v1alpha1.QueueState{}, after: time.Minute, reason: "MonitorSilent"},
+		"new":                     {after: time.Minute, reason: "MonitorStarting"},
+		"new for too long":        {after: time.Hour, reason: "MonitorSilent", text: "nothing since it was made"},
+		"it speaks":               {state: spoken(time.Hour), after: time.Hour + 10*time.Minute},
+		"it fell silent":          {state: spoken(time.Hour), after: time.Hour + 11*time.Minute, reason: "MonitorSilent", text: "nothing since 2026-01-01T01:00:00Z; then the queue was Busy with depth 12"},
+		"its numbers are gone":    {before: said("MonitorSilent", "as it was"), after: 2 * time.Minute, reason: "MonitorSilent", text: "as it was"},
+		"it never came":           {problem: "no quota.", none: true, after: time.Minute, reason: "MonitorSilent", text: "There is no monitor: no quota."},
+		"the quota came":          {before: said("MonitorSilent", "There is no monitor: no quota."), after: time.Minute, reason: "MonitorStarting"},
+		"a problem, it starts":    {problem: "no quota.", after: time.Minute, reason: "MonitorStarting", text: "yet. no quota."},
+		"a problem, it is silent": {problem: "no quota.", state: spoken(0), after: time.Hour, reason: "MonitorSilent", text: "then the queue was Busy with depth 12. no quota."},
+		"a problem, it is gone":   {problem: "no quota.", none: true, before: said("MonitorSilent", "as it was. Its pod's log says more."), after: time.Hour, reason: "MonitorSilent", text: "as it was. no quota."},
+		"a problem that is over":  {before: said("MonitorSilent", "as it was. no quota."), after: time.Minute, reason: "MonitorSilent", text: "as it was. Its pod's log says more."},
+		"one sentence, as before": {before: said("MonitorSilent", "as it was."), after: time.Minute, reason: "MonitorSilent", text: "as it was. Its pod's"},
+		"a problem, it speaks":    {problem: "no quota.", state: spoken(time.Hour), after: time.Hour},
+		"off":                     {monitor: v1alpha1.Monitor{Enabled: ptr.To(false)}, state: spoken(time.Hour), after: time.Hour, reason: "Unwatched", text: "turned off"},
+		"nothing to ask":          {runtime: v1alpha1.RuntimeGeneric, after: time.Hour, reason: "Unwatched", text: "Generic"},
+		"a state without a time":  {state: &v1alpha1.QueueState{}, after: time.Minute, reason: "MonitorSilent"},
 	} {
-		qw := &v1alpha1.QueueWorker{Spec: v1alpha1.QueueWorkerSpec{Monitor: c.monitor, Runtime: c.runtime}}
+		qw := &v1alpha1.QueueWorker{ObjectMeta: metav1.ObjectMeta{UID: "worker-1"}, Spec: v1alpha1.QueueWorkerSpec{Monitor: c.monitor, Runtime: c.runtime}}
 		qw.Status.QueueState, qw.Status.Conditions = c.state, c.before
 		o := &rollout.Observed{QueueWorker: qw, Now: monitorMade.Add(c.after)}
-		o.Watch.Deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(monitorMade)}}
+		if !c.none {
+			o.Watch.Deployment = ourMonitor(qw)
+		}
 		got := consumingCondition(o, &rollout.Plan{Monitor: rollout.MonitorPlan{Problem: c.problem}})
 		switch {
 		case got == nil && c.reason == "":
@@ -79,10 +95,13 @@ func TestTheNewestMonitorThatDoesNotCome(t *testing.T) {
 		consuming string // in the operator's word; empty = the monitor's own stands
 	}{
 		"refused, an older one speaks":   {condition: refused, state: spoken(0), ready: "; the monitor stays as it was: its pod cannot be made: exceeded quota: pods."},
-		"refused, and nobody speaks":     {condition: refused, consuming: "There is no monitor: Its pod cannot be made: exceeded quota: pods."},
-		"refused, and a silent one":      {condition: refused, state: spoken(-time.Hour), consuming: "There is no monitor: Its pod cannot be made: exceeded quota: pods."},
+		"refused, and nobody speaks":     {condition: refused, consuming: "The monitor has not looked at the queue yet. Its pod cannot be made: exceeded quota: pods."},
+		"refused for long":               {condition: refused, edit: func(o *rollout.Observed) { o.Now = o.Now.Add(time.Hour) }, consuming: "The monitor has said nothing since it was made. Its pod cannot be made: exceeded quota: pods."},
+		"refused, the only one":          {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Status.AvailableReplicas = 0 }},
+		"refused, and a silent one":      {condition: refused, state: spoken(-time.Hour), consuming: "The monitor has said nothing since 2025-12-31T23:00:00Z; then the queue was Busy with depth 12. Its pod cannot be made: exceeded quota: pods."},
 		"late, an older one speaks":      {condition: late, state: spoken(0), ready: "; the monitor stays as it was: its newest pod has not read the queue in time"},
 		"late, and nobody speaks":        {condition: late, consuming: "The monitor has not looked at the queue yet."},
+		"late, the only one":             {condition: late, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Status.AvailableReplicas = 0 }},
 		"coming":                         {condition: coming, state: spoken(0)},
 		"refused before the last change": {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Generation++ }},
 		"somebody else's Deployment":     {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.OwnerReferences = nil; o.Watch.Deployment.Labels = nil }},
@@ -91,10 +110,8 @@ func TestTheNewestMonitorThatDoesNotCome(t *testing.T) {
 		qw := &v1alpha1.QueueWorker{ObjectMeta: metav1.ObjectMeta{Name: "mail", UID: "worker-1"}}
 		qw.Status.QueueState = c.state
 		o := &rollout.Observed{QueueWorker: qw, Now: monitorMade.Add(time.Minute)}
-		o.Watch.Deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-			CreationTimestamp: metav1.NewTime(monitorMade), Labels: workload.Labels(qw),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(qw, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))},
-		}}
+		o.Watch.Deployment = ourMonitor(qw)
+		o.Watch.Deployment.Status.AvailableReplicas = 1
 		o.Watch.Deployment.Status.Conditions = []appsv1.DeploymentCondition{c.condition}
 		if c.edit != nil {
 			c.edit(o)

@@ -208,7 +208,12 @@ func (w *watched) failing(t *testing.T) {
 // scrape is what the monitor's pod tells.
 func (w *watched) scrape(t *testing.T) (pod string, metrics []byte, err error) {
 	t.Helper()
-	pod = suite.pods.labelled(v1alpha1.LabelMonitor, w.qw.Name)[0].Name
+	pods := suite.pods.labelled(v1alpha1.LabelMonitor, w.qw.Name)
+	at := slices.IndexFunc(pods, seenPod.live)
+	if at < 0 {
+		return "", nil, fmt.Errorf("%s has no monitor", w.qw.Name)
+	}
+	pod = pods[at].Name
 	metrics, err = suite.client.CoreV1().Pods(namespace).ProxyGet("http", pod, "9464", "/metrics", nil).DoRaw(t.Context())
 	return pod, metrics, err
 }

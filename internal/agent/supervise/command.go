@@ -110,11 +110,8 @@ func (s *supervisor) reap() {
 // commandEnded judges the end of the command and starts it again or not.
 func (s *supervisor) commandEnded(alive, dead []workerstate.State) {
 	s.killLeftovers()
-	last := lastWords(append(dead, alive...))
-	if last == nil {
-		last = s.departed
-	}
-	s.departed = nil
+	last := s.lastWord(alive, dead, time.Now())
+	s.departed = departure{}
 	end := verdict.End{
 		Status:   s.command.status,
 		Last:     last,

@@ -25,6 +25,12 @@ const (
 	// the hook that runs in the same container.
 	linger = 10 * time.Second
 
+	// partingLimit is how long after its last worker a master may end and still be
+	// judged by what that one said. Horizon's supervisor and its master each look
+	// once a second whether what they started is gone: two seconds, and the rest
+	// for the ends of two PHP processes. A later end has another cause.
+	partingLimit = 5 * time.Second
+
 	// leftoverLimit is how long processes may take to die of SIGKILL.
 	leftoverLimit = 2 * time.Second
 )

@@ -33,10 +33,10 @@ type supervisor struct {
 
 	command   command
 	floor     verdict.Floor
-	overran   *termination.Job   // killed by the watchdog
-	scolded   map[int]bool       // processes that the watchdog killed
-	departed  *workerstate.State // a master's last worker, while it has no other
-	complaint string             // the last one
+	overran   *termination.Job // killed by the watchdog
+	scolded   map[int]bool     // processes that the watchdog killed
+	departed  departure        // a master's last worker, while it has no other
+	complaint string           // the last one
 
 	stop  stopState
 	ended bool // the last worker is gone and reported
@@ -57,6 +57,12 @@ type stopState struct {
 	drain      drain.Drain
 	reported   string // the job in the provisional message
 	waitedFor  *termination.Job
+}
+
+// departure is what a worker last said, and when its end was noticed.
+type departure struct {
+	last *workerstate.State
+	at   time.Time
 }
 
 // Run supervises until the container has nothing left to do, and returns its
@@ -196,7 +202,7 @@ func (s *supervisor) step() {
 	if s.stopping() {
 		s.drainStep(alive, dead)
 	} else if s.Master {
-		s.remember(alive, dead)
+		s.remember(alive, dead, time.Now())
 		s.forget(dead)
 	}
 }
@@ -228,13 +234,25 @@ func (s *supervisor) workers() (alive, dead []workerstate.State) {
 }
 
 // remember keeps the last words of a master's last worker: a master that was
-// told to terminate ends up to a second after it.
-func (s *supervisor) remember(alive, dead []workerstate.State) {
+// told to terminate ends after it.
+func (s *supervisor) remember(alive, dead []workerstate.State, now time.Time) {
 	if len(alive) > 0 {
-		s.departed = nil
+		s.departed = departure{}
 	} else if last := lastWords(dead); last != nil {
-		s.departed = last
+		s.departed = departure{last: last, at: now}
 	}
+}
+
+// lastWord is the state to judge the end of the command by; nil = nobody said
+// anything that has to do with it.
+func (s *supervisor) lastWord(alive, dead []workerstate.State, now time.Time) *workerstate.State {
+	if last := lastWords(append(dead, alive...)); last != nil {
+		return last
+	}
+	if now.Sub(s.departed.at) > partingLimit {
+		return nil
+	}
+	return s.departed.last
 }
 
 // forget drops the last words of workers that a master has replaced.

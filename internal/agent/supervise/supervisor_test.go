@@ -5,8 +5,13 @@
 package supervise
 
 import (
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/queueworker/operator/internal/agent/termination"
+	"github.com/queueworker/operator/internal/agent/verdict"
+	"github.com/queueworker/operator/internal/agent/workerstate"
 )
 
 // However often somebody scrapes, the supervisor looks after its workers as
@@ -32,6 +37,33 @@ func TestAScrapeIsNoLook(t *testing.T) {
 			return
 		case <-time.After(30 * idlePoll):
 			t.Fatal("no look")
+		}
+	}
+}
+
+// What a master's last worker said explains the master's end only where that
+// follows at once; one that is killed later is reported.
+func TestAWorkerDoesNotSpeakForItsMasterForLong(t *testing.T) {
+	stopping := []workerstate.State{{PID: 7, Phase: workerstate.Stopping}}
+	running := []workerstate.State{{PID: 8, Phase: workerstate.Loop}}
+	for name, c := range map[string]struct {
+		alive   []workerstate.State // another worker, seen a second after the last words
+		after   time.Duration
+		outcome termination.Outcome // empty = started again
+	}{
+		"at once":           {},
+		"after two seconds": {after: 2 * time.Second},
+		"after a minute":    {after: time.Minute, outcome: termination.OOMKilled},
+		"another came":      {alive: running, after: 2 * time.Second, outcome: termination.OOMKilled},
+	} {
+		s, noticed := &supervisor{}, time.Now()
+		s.remember(nil, stopping, noticed)
+		s.remember(c.alive, nil, noticed.Add(time.Second)) // its file is gone
+		v := verdict.Judge(verdict.End{
+			Status: syscall.WaitStatus(syscall.SIGKILL), Last: s.lastWord(nil, nil, noticed.Add(c.after)), OOM: true, Tracked: true,
+		})
+		if v.Outcome != c.outcome || v.Recycle != (c.outcome == "") {
+			t.Errorf("%s: %+v, want %q", name, v, c.outcome)
 		}
 	}
 }

@@ -136,9 +136,9 @@ func TestMonitorNamesExceptions(t *testing.T) {
 	}
 	var got []string
 	for _, f := range a.watch(t).look(t).Failing {
-		got = append(got, fmt.Sprint(f.Class, " ", f.Error, " ", f.Count))
+		got = append(got, fmt.Sprint(f.Class, ", ", f.Error, ": ", f.Count))
 	}
-	if want := []string{"other other 6", `other App\Refused 1`, "other PDOException 1"}; !slices.Equal(got, want) {
+	if want := []string{"other, other: 6", `other, App\Refused: 1`, "other, PDOException: 1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, wanted %q", got, want)
 	}
 }

@@ -111,7 +111,7 @@ func (s Snapshot) pause() string {
 }
 
 // Ages remembers since when the job at the head of each queue has been there,
-// for drivers whose jobs do not say since when they wait.
+// for jobs that do not say since when they wait, or say too little.
 type Ages struct {
 	heads map[string]head
 }
@@ -121,7 +121,7 @@ type head struct {
 	seen time.Time
 }
 
-// Complete adds the ages that are not told: at least that old is the job.
+// Complete gives each age at least what was seen, told or not.
 func (a *Ages) Complete(s Snapshot) Snapshot {
 	if s.Unanswered != "" {
 		return s // the heads are there still

@@ -141,8 +141,8 @@ func (o *Observed) olderAccounts() ([]string, error) {
 	return older, nil
 }
 
-// onlyNewestMonitor says that the monitor of the wanted template has read the
-// queue, and that there is no other.
+// onlyNewestMonitor says that the monitor of the wanted template has ended a
+// first look, whatever the queue answered, and that there is no other.
 func (o *Observed) onlyNewestMonitor() bool {
 	d := o.Watch.Deployment
 	return d != nil && !o.RendersMonitor() && d.Status.ObservedGeneration >= d.Generation &&
@@ -208,7 +208,7 @@ func (o *Observed) MonitorRefused() string {
 	return ""
 }
 
-// MonitorLate says that the pod of the newest monitor has not read the queue
+// MonitorLate says that the pod of the newest monitor has not ended a first look
 // within the time that a Deployment gives it.
 func (o *Observed) MonitorLate() bool {
 	c := o.monitorCondition(appsv1.DeploymentProgressing)

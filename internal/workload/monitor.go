@@ -30,16 +30,16 @@ const (
 
 	// monitorGrace is how long a monitor may take to stop, in seconds.
 	monitorGrace = 10
-	// A monitor that does not read its queue is unready soon; nobody sends it
-	// anything, but a rollout waits for the new one.
+	// A monitor that ends no look is unready soon; nobody sends it anything, but a
+	// rollout waits for the new one.
 	monitorProbePeriod, monitorProbeFailures = 10, 3
 	// monitorRevisions is how many old templates are kept to go back to.
 	monitorRevisions = 2
 )
 
 // MonitorDeployment is the Deployment of a QueueWorker's monitor. The older one
-// goes on until the newer has read the queue: an image that cannot boot blinds
-// nobody.
+// goes on until the newer has ended a first look: an image that cannot boot
+// blinds nobody.
 func MonitorDeployment(qw *v1alpha1.QueueWorker, template Template) *appsv1ac.DeploymentApplyConfiguration {
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	spec := appsv1ac.DeploymentSpec().

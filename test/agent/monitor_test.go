@@ -394,13 +394,57 @@ func TestMonitorServerHangs(t *testing.T) {
 			s := w.look(t)
 			took := time.Since(began)
 			g.frozen.Unlock()
-			if s.State != monitor.Unknown || s.Depth != nil || took > 25*time.Second {
+			if s.State != monitor.Unknown || s.Depth != nil || took > 30*time.Second {
 				t.Errorf("after %s: %+v\n%s", took, s, w.log.text())
 			}
 			t.Logf("%s: %s", took, s.Message)
 			if s := w.look(t); s.State != monitor.Empty {
 				t.Errorf("back, and %+v\n%s", s, w.log.text())
 			}
+		})
+	}
+}
+
+// A server that hangs from the last moment on at which it is asked still leaves
+// the time to say so, and what hung before costs no answer.
+func TestMonitorServerHangsLate(t *testing.T) {
+	for what, c := range map[string]struct {
+		hangs bool // the queue's server, after what hung before was given up
+		want  monitor.State
+		says  string
+	}{
+		"one after the other": {true, monitor.Unknown, "Exception"},
+		"one and no other":    {false, monitor.Empty, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t, onMariaDB)
+			g := newGate(t, must[string](t)(mariaPort()))
+			a.env = dedupe(append(a.env, "DB_PORT="+g.port))
+			file, slow := filepath.Join(a.dir, "bootstrap", "app.php"), filepath.Join(a.dir, "slow")
+			text := strings.Replace(string(must[[]byte](t)(os.ReadFile(file))), "new Illuminate\\Foundation\\Application(dirname(__DIR__))",
+				"new class(dirname(__DIR__)) extends Illuminate\\Foundation\\Application { public function isDownForMaintenance() {"+
+					" usleep(1e6 * (float) @file_get_contents('"+slow+"')); return false; } }", 1)
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := a.watch(t)
+			if s := w.look(t); s.State != monitor.Empty {
+				t.Fatalf("%+v\n%s", s, w.log.text())
+			}
+			if err := os.WriteFile(slow, []byte("5.3"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if c.hangs {
+				g.frozen.Lock()
+				defer g.frozen.Unlock()
+			}
+			began := time.Now()
+			s := w.look(t)
+			if took := time.Since(began); s.State != c.want || !strings.Contains(s.Message, c.says) || took < 5*time.Second || len(w.Script.Restarts) > 0 || (s.Failed == nil) != c.hangs {
+				t.Errorf("after %s, with %v: %+v\n%s", took, w.Script.Restarts, s, w.log.text())
+			}
+			t.Logf("%s", s.Message)
 		})
 	}
 }

@@ -48,9 +48,10 @@ const (
 
 	// answerPatience is how long each later one may take. A client that knows a
 	// limit gives a server up after at most 15 s: 5 s for an answer, and as long for
-	// each of two connections instead of the one that is lost. One that knows none,
-	// such as that of PostgreSQL, would wait for ever on a server that hangs.
-	answerPatience = 20 * time.Second
+	// each of two connections instead of the one that is lost; the last question may
+	// begin at second 6 (LONGEST in watch.php). One that knows none, such as that of
+	// PostgreSQL, would wait for ever on a server that hangs.
+	answerPatience = 25 * time.Second
 )
 
 // Cause is why a script was ended, or ended itself.

@@ -91,8 +91,11 @@ if type(head) == 'string' then
     mark = redis.sha1hex(ends(head))
     local ok, job = pcall(cjson.decode, #head <= 100000 and head or '')
     if ok and type(job) == 'table' and (tonumber(job['attempts']) or 0) == 0 then -- one that was put back does not say when
-        local made = tonumber(job['pushedAt']) or tonumber(job['createdAt'])
-        local time = made and made + (tonumber(job['delay']) or 0)
+        local delay, made = tonumber(job['delay']), tonumber(job['createdAt'])
+        if job['pushedAt'] ~= nil then -- by Horizon, which may leave the delay out: no delay is not known to be none
+            made = delay and tonumber(job['pushedAt'])
+        end
+        local time = made and made + (delay or 0)
         if time and time > 0 and time < 1e11 then since = tostring(math.floor(time)) end
     end
 end

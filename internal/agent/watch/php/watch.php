@@ -6,8 +6,12 @@ namespace QueueWorker\Monitor;
 /** One look after the other, through the application's own connections. */
 final class Watch
 {
-    /** After so many seconds no other question is asked: who waits for the answer would give up. */
-    private const LONGEST = 8;
+    /**
+     * After so many seconds no other question is asked: one may take 15 more, and
+     * who waits for the answer gives up after 25. More than the 5 of a server that
+     * hangs, so that such a one costs no other answer.
+     */
+    private const LONGEST = 6;
 
     private $app;
 
@@ -115,7 +119,7 @@ final class Watch
         ];
     }
 
-    /** A question without an answer loses no other answer. */
+    /** A question without an answer loses none that was given before. */
     private function try(string $what, callable $ask)
     {
         if (microtime(true) - $this->began > self::LONGEST) {

@@ -62,7 +62,7 @@ func monitorStays(o *rollout.Observed, plan *rollout.Plan) string {
 	case problem != "":
 		return shorten(lowerFirst(strings.TrimSuffix(problem, ".")))
 	case o.MonitorLate():
-		return "its newest pod has not read the queue in time, and the pod's log says why"
+		return "its newest pod has not ended a first look in time, and the pod's log says why"
 	default:
 		return ""
 	}

@@ -99,7 +99,7 @@ func TestTheNewestMonitorThatDoesNotCome(t *testing.T) {
 		"refused for long":               {condition: refused, edit: func(o *rollout.Observed) { o.Now = o.Now.Add(time.Hour) }, consuming: "The monitor has said nothing since it was made. Its pod cannot be made: exceeded quota: pods."},
 		"refused, the only one":          {condition: refused, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Status.AvailableReplicas = 0 }},
 		"refused, and a silent one":      {condition: refused, state: spoken(-time.Hour), consuming: "The monitor has said nothing since 2025-12-31T23:00:00Z; then the queue was Busy with depth 12. Its pod cannot be made: exceeded quota: pods."},
-		"late, an older one speaks":      {condition: late, state: spoken(0), ready: "; the monitor stays as it was: its newest pod has not read the queue in time"},
+		"late, an older one speaks":      {condition: late, state: spoken(0), ready: "; the monitor stays as it was: its newest pod has not ended a first look in time"},
 		"late, and nobody speaks":        {condition: late, consuming: "The monitor has not looked at the queue yet."},
 		"late, the only one":             {condition: late, state: spoken(0), edit: func(o *rollout.Observed) { o.Watch.Deployment.Status.AvailableReplicas = 0 }},
 		"coming":                         {condition: coming, state: spoken(0)},

@@ -3,7 +3,9 @@
 package webhookload
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -31,11 +33,14 @@ type service struct {
 
 	mu       sync.Mutex
 	replicas []*replica
+	problem  error // why a replica could not be started again
 }
 
-// replica is a pod: a process, and a new one after it.
+// replica is a pod: a process, and a new one after it, whether somebody killed
+// it or it ended by itself, as a leader does that cannot keep its lease.
 type replica struct {
 	manager *operator.Manager
+	removed bool // no new one follows
 	ready   bool // at the last probe, as far as the Service knows: it may be another process by now
 	back    bool // this process has been ready
 }
@@ -58,7 +63,7 @@ func newService(t *testing.T, replicas int, failurePolicy string) *service {
 		cancel()
 		_ = listener.Close()
 		for i := range s.replicas {
-			s.kill(i)
+			s.remove(i)
 		}
 		if t.Failed() {
 			words, _ := os.ReadFile(s.log)
@@ -93,7 +98,15 @@ func (s *service) start(i int) error {
 	return nil
 }
 
-// kill ends a replica's process at once.
+// remove kills a replica for good.
+func (s *service) remove(i int) {
+	s.mu.Lock()
+	s.replicas[i].removed = true
+	s.mu.Unlock()
+	s.kill(i)
+}
+
+// kill ends a replica's process at once. Another one follows by the next probe.
 func (s *service) kill(i int) {
 	if manager := s.manager(i); manager != nil {
 		manager.Kill()
@@ -106,21 +119,42 @@ func (s *service) manager(i int) *operator.Manager {
 	return s.replicas[i].manager
 }
 
-// allReady says whether connections go to every replica.
-func (s *service) allReady() bool {
+// whole is an error while connections do not go to every replica.
+func (s *service) whole() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.replicas {
 		if !r.ready || !r.back {
-			return false
+			return cmp.Or(s.problem, errors.New("not yet"))
 		}
 	}
-	return true
+	return s.problem
+}
+
+// restart starts what has ended, as a kubelet does.
+func (s *service) restart(i int) {
+	select {
+	case <-s.manager(i).Ended():
+	default:
+		return
+	}
+	s.mu.Lock()
+	removed := s.replicas[i].removed
+	s.mu.Unlock()
+	if removed {
+		return
+	}
+	if err := s.start(i); err != nil {
+		s.mu.Lock()
+		s.problem = err
+		s.mu.Unlock()
+	}
 }
 
 func (s *service) probe(ctx context.Context) {
 	for {
 		for i := range s.replicas {
+			s.restart(i)
 			manager := s.manager(i)
 			ready := manager.Probe("/readyz") == http.StatusOK
 			s.mu.Lock()

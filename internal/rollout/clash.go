@@ -12,14 +12,6 @@ import (
 	"github.com/queueworker/operator/internal/workload"
 )
 
-// ReasonDeploymentComplete is the reason of a Deployment's Progressing condition
-// once every worker of the newest template was available.
-const ReasonDeploymentComplete = "NewReplicaSetAvailable"
-
-// ReasonDeadlineExceeded is its reason where pods of the newest template do not
-// get ready in time.
-const ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
-
 // Clash is why older workers must be gone before the new ones start. With the
 // Database driver whoever reads the table decides whether a reservation is over,
 // so the smallest reservation of all workers that poll rules over the longest
@@ -99,10 +91,8 @@ func staysRecreate(o *Observed) bool {
 	if status.ObservedGeneration < d.Generation || status.UpdatedReplicas != status.Replicas || status.Replicas != wanted {
 		return true
 	}
-	for _, condition := range status.Conditions {
-		if condition.Type == appsv1.DeploymentProgressing && condition.Reason == ReasonDeploymentComplete {
-			return false
-		}
+	if c := DeploymentCondition(d, appsv1.DeploymentProgressing); c != nil && c.Reason == ReasonDeploymentComplete {
+		return false
 	}
 	return status.AvailableReplicas < wanted
 }

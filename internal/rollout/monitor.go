@@ -222,12 +222,7 @@ func (o *Observed) monitorCondition(kind appsv1.DeploymentConditionType) *appsv1
 	if !o.HasMonitor() || d.Status.ObservedGeneration < d.Generation {
 		return nil
 	}
-	for i := range d.Status.Conditions {
-		if c := &d.Status.Conditions[i]; c.Type == kind {
-			return c
-		}
-	}
-	return nil
+	return DeploymentCondition(d, kind)
 }
 
 const (
@@ -261,11 +256,7 @@ func (o *Observed) SilentAt() time.Time {
 	if deployment == nil {
 		return at
 	}
-	for i := range deployment.Status.Conditions {
-		c := &deployment.Status.Conditions[i]
-		if c.Type != appsv1.DeploymentAvailable || c.Status != corev1.ConditionFalse || last.After(c.LastTransitionTime.Time) {
-			continue
-		}
+	if c := DeploymentCondition(deployment, appsv1.DeploymentAvailable); c != nil && c.Status == corev1.ConditionFalse && !last.After(c.LastTransitionTime.Time) {
 		if away := c.LastTransitionTime.Add(max(monitorAway, 3*interval)); away.Before(at) {
 			at = away
 		}

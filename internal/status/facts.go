@@ -100,13 +100,9 @@ func (f *facts) readDeployment() {
 	status := &d.Status
 	f.replicas, f.ready, f.updated, f.available = status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.AvailableReplicas
 	f.current = status.ObservedGeneration >= d.Generation
-	for i := range status.Conditions {
-		switch condition := &status.Conditions[i]; {
-		case condition.Type == appsv1.DeploymentProgressing:
-			f.progressing = condition
-		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
-			f.failure = condition.Message
-		}
+	f.progressing = rollout.DeploymentCondition(d, appsv1.DeploymentProgressing)
+	if failure := rollout.DeploymentCondition(d, appsv1.DeploymentReplicaFailure); failure != nil && failure.Status == corev1.ConditionTrue {
+		f.failure = failure.Message
 	}
 	f.recreate = d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 	if f.recreating() {

@@ -36,11 +36,16 @@ func newest[T any, P interface {
 	if a.text == nil {
 		return cached
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), a.version)
 	written := P(new(T))
-	if err != nil || order >= 0 || cached.GetUID() != a.uid || json.Unmarshal(a.text, written) != nil {
+	if !lags(cached, a.uid, a.version) || json.Unmarshal(a.text, written) != nil {
 		*a = ahead{}
 		return cached
 	}
 	return written
+}
+
+// lags says whether the cached object is an older version of the one written.
+func lags(cached client.Object, uid types.UID, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
+	return err == nil && order < 0 && cached.GetUID() == uid
 }

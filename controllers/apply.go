@@ -63,9 +63,8 @@ func (r *Reconciler) applyDeployment(ctx context.Context, known *known, mark *wr
 		return err
 	}
 	o.Deployment = result
-	newest := mark.ahead
-	mark.ahead = ahead{} // there may be two marks, but there is one Deployment
-	known.deployment.ahead = newest
+	// In this order: of the two marks there may be, this one may be the Deployment's own.
+	mark.ahead, known.deployment.ahead = ahead{}, mark.ahead
 	if plan.NewTemplate && r.options.Metrics != nil {
 		r.options.Metrics.RolloutStarted(string(o.Deployment.Spec.Strategy.Type))
 	}

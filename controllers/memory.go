@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/queueworker/operator/api/v1alpha1"
 )
@@ -65,8 +64,7 @@ func (r *reported) on(cached *v1alpha1.QueueWorker) *v1alpha1.QueueWorker {
 	if r.status == nil {
 		return cached
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, r.version)
-	if err != nil || order >= 0 || cached.UID != r.uid {
+	if !lags(cached, r.uid, r.version) {
 		*r = reported{}
 		return cached
 	}

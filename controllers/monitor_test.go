@@ -295,7 +295,7 @@ func TestNoMonitorIsMadeForAWorkerThatIsGone(t *testing.T) {
 	}
 }
 
-// The older monitor may speak until the newer has read the queue.
+// The older monitor may speak until the newer has ended a first look.
 func TestBothAccountsAreBoundMeanwhile(t *testing.T) {
 	w := monitored(t)
 	w.reconcile()
@@ -341,7 +341,7 @@ func TestBothAccountsAreBoundMeanwhile(t *testing.T) {
 	rolledOut(2, 1, 1)
 	is("sqs mail-monitor", "the newer one starts")
 	named("queue")
-	is("queue sqs mail-monitor", "and a third, before it has read the queue")
+	is("queue sqs mail-monitor", "and a third, before it has ended a first look")
 	rolledOut(2, 1, 2)
 	is("queue sqs mail-monitor", "it has, and the older one is still there")
 	rolledOut(1, 1, 1)

@@ -5,7 +5,6 @@
 package preflight
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -87,9 +86,21 @@ func TestShapes(t *testing.T) {
 		{"12.60 with Horizon 5.46.0", "12.60.0", func(a *app) { supervisors(a, "production", ""); a.set("HORIZON_VERSION", "v5.46.0") }, []string{"framework-fault"}},
 		{"12.59 with Horizon 5.46.0", "12.59.0", func(a *app) { supervisors(a, "production", ""); a.set("HORIZON_VERSION", "v5.46.0") }, nil},
 		{"12.60 with Horizon 5.47.0", "12.60.0", func(a *app) { supervisors(a, "production", ""); a.set("HORIZON_VERSION", "v5.47.0") }, nil},
-		{"Horizon 5.25, long jobs without a balance", "10.50.3", func(a *app) { longJobs(a, "off"); a.set("HORIZON_VERSION", "v5.25.0") }, nil},
-		{"Horizon 5.26, long jobs without a balance", "10.50.3", func(a *app) { longJobs(a, "off"); a.set("HORIZON_VERSION", "v5.26.0") }, []string{"horizon-balance-long-jobs"}},
-		{"Horizon 5.25, long jobs under a balance", "10.50.3", func(a *app) { longJobs(a, "auto"); a.set("HORIZON_VERSION", "v5.25.0") }, []string{"horizon-balance-long-jobs"}},
+		{"Horizon 5.25, long jobs without a balance", "10.50.3", func(a *app) {
+			longJobs(a, "'off'", 1)
+			a.set("CACHE_DRIVER", "redis")
+			a.set("HORIZON_VERSION", "v5.25.0")
+		}, nil},
+		{"Horizon 5.26, long jobs without a balance", "10.50.3", func(a *app) {
+			longJobs(a, "'off'", 1)
+			a.set("CACHE_DRIVER", "redis")
+			a.set("HORIZON_VERSION", "v5.26.0")
+		}, []string{"horizon-balance-long-jobs"}},
+		{"Horizon 5.25, long jobs under a balance", "10.50.3", func(a *app) {
+			longJobs(a, "'auto'", 1)
+			a.set("CACHE_DRIVER", "redis")
+			a.set("HORIZON_VERSION", "v5.25.0")
+		}, []string{"horizon-balance-long-jobs"}},
 		{"7", "7.30.6", func(a *app) { a.set("CACHE_DRIVER", "redis") }, []string{"framework-fault"}},
 		{"SQS, another visibility", "12.67.0", func(a *app) { onSQS(a); a.set("SQS_VISIBILITY", "30") }, []string{"retry-after-differs"}},
 		{"SQS, the declared visibility", "12.67.0", func(a *app) { onSQS(a); a.set("SQS_VISIBILITY", "90") }, nil},
@@ -111,13 +122,6 @@ func TestShapes(t *testing.T) {
 			t.Errorf("got\n%s", text(verdict))
 		}
 	})
-}
-
-// longJobs has a supervisor with more processes than it must keep.
-func longJobs(a *app, balance string) {
-	supervisors(a, "production", fmt.Sprintf("'balance' => '%s', 'timeout' => 60, 'minProcesses' => 1", balance))
-	a.set("CACHE_DRIVER", "redis")
-	a.wire.JobSeconds = 60
 }
 
 func onSQS(a *app) { a.declared.Connection, a.wire.Driver = "sqs", "SQS" }

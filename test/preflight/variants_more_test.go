@@ -212,24 +212,18 @@ var ofHorizon = []variant{
 	},
 	{
 		name: "long jobs under a balance", rule: "horizon-balance-long-jobs",
-		defect: func(a *app) {
-			supervisors(a, "production", "'balance' => 'auto', 'timeout' => 60, 'maxProcesses' => 8")
-			a.wire.JobSeconds = 60
-		},
-		twin: func(a *app) {
-			supervisors(a, "production", "'balance' => 'auto', 'timeout' => 60, 'maxProcesses' => 8, 'minProcesses' => 8")
-			a.wire.JobSeconds = 60
-		},
+		defect: func(a *app) { longJobs(a, "'auto'", 1) },
+		twin:   func(a *app) { longJobs(a, "'auto'", 8) },
 	},
 	{
 		name: "long jobs without a balance", rule: "horizon-balance-long-jobs",
-		defect: func(a *app) {
-			supervisors(a, "production", "'balance' => false, 'timeout' => 60, 'minProcesses' => 1")
-			a.wire.JobSeconds = 60
-		},
-		twin: func(a *app) {
-			supervisors(a, "production", "'balance' => 'simple', 'timeout' => 60, 'minProcesses' => 1")
-			a.wire.JobSeconds = 60
-		},
+		defect: func(a *app) { longJobs(a, "false", 1) },
+		twin:   func(a *app) { longJobs(a, "'simple'", 1) },
 	},
+}
+
+// longJobs has a supervisor of up to eight processes, with jobs of a minute.
+func longJobs(a *app, balance string, minProcesses int) {
+	supervisors(a, "production", sprintf("'balance' => %s, 'timeout' => 60, 'minProcesses' => %d, 'maxProcesses' => 8", balance, minProcesses))
+	a.wire.JobSeconds = 60
 }
